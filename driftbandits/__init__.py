@@ -1,0 +1,65 @@
+"""Multi-armed and contextual bandits whose rewards drift.
+
+The public names are imported when they are first used, so that `import driftbandits` and the
+command line's help do not wait for JAX.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BanditSpec": "core",
+    "Decision": "core",
+    "Environment": "core",
+    "Observation": "core",
+    "Policy": "core",
+    "Rewards": "core",
+    "InputError": "check",
+    "POLICIES": "policies",
+    "build_policy": "policies",
+    "ENVIRONMENTS": "environments",
+    "TRANSFORMATIONS": "environments",
+    "build_environment": "environments",
+    "Trace": "simulation",
+    "simulate": "simulation",
+    "MEASURES": "metrics",
+    "Estimate": "metrics",
+    "estimate": "metrics",
+    "paired_difference": "metrics",
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "draw_curves": "report.curves",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+if TYPE_CHECKING:
+    from driftbandits.check import InputError
+    from driftbandits.comparison import Comparison, compare
+    from driftbandits.core import (
+        BanditSpec,
+        Decision,
+        Environment,
+        Observation,
+        Policy,
+        Rewards,
+    )
+    from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS, build_environment
+    from driftbandits.metrics import MEASURES, Estimate, estimate, paired_difference
+    from driftbandits.policies import POLICIES, build_policy
+    from driftbandits.report.curves import draw_curves
+    from driftbandits.simulation import Trace, simulate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'driftbandits' has no attribute {name!r}")
+    value = getattr(import_module(f"driftbandits.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,64 @@
+"""Checks of what comes from outside, all with one grammar: `<name> must be <rule>, got <value>`."""
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+
+class InputError(ValueError):
+    """The user's mistake, told in one line."""
+
+
+def fail(name: str, rule: str, value: object) -> NoReturn:
+    raise InputError(f"{name} must be {rule}, got {value!r}")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def whole(at_least: int = 1, **values: Any) -> None:
+    for name, value in values.items():
+        if not is_whole(value) or value < at_least:
+            fail(name, f"a whole number of at least {at_least}", value)
+
+
+def positive(**values: Any) -> None:
+    for name, value in values.items():
+        if not is_number(value) or value <= 0:
+            fail(name, "a positive number", value)
+
+
+def not_negative(**values: Any) -> None:
+    for name, value in values.items():
+        if not is_number(value) or value < 0:
+            fail(name, "a number of at least 0", value)
+
+
+def probability(**values: Any) -> None:
+    for name, value in values.items():
+        if not is_number(value) or not 0 <= value <= 1:
+            fail(name, "a probability in [0, 1]", value)
+
+
+def flag(**values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            fail(name, "true or false", value)
+
+
+def known(kind: str, value: str, names: Iterable[str]) -> None:
+    """Refuses a name that is not in the list, and points at the nearest one."""
+    names = list(names)
+    if value in names:
+        return
+    rule = f"one of {', '.join(names)}" if names else "left out (there are none)"
+    near = difflib.get_close_matches(value, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"{kind} must be {rule}, got {value!r}{hint}")

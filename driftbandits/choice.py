@@ -1,0 +1,90 @@
+"""One notation for the command line, experiment files and legends: `recurrent(energy=0)`.
+
+A choice is a name from a table and settings for the factory behind it. Values are written as in
+Python or TOML: `0.1`, `3`, `true`, `none`, `"text"`, `[1, 2]`.
+"""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from driftbandits import check
+
+WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+class Choice(NamedTuple):
+    name: str
+    settings: dict[str, Any]
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={write(value)}" for name, value in self.settings.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+
+def write(value: object) -> str:
+    """A setting's value as it is written in a choice."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return repr(value)
+
+
+def parse(kind: str, text: str) -> Choice:
+    """Reads `name` or `name(setting=value, ...)`; `kind` names the thing in error messages."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        refuse(kind, text)
+    if isinstance(node, ast.Name):
+        return Choice(node.id, {})
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        refuse(kind, text)
+    settings = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg in settings:
+            refuse(kind, text)
+        settings[keyword.arg] = _value(kind, text, keyword.value)
+    return Choice(node.func.id, settings)
+
+
+def refuse(kind: str, text: str) -> NoReturn:
+    check.fail(kind, "written as name or name(setting=value, ...)", text)
+
+
+def _value(kind: str, text: str, node: ast.expr) -> Any:
+    if isinstance(node, ast.Name) and node.id in WORDS:
+        return WORDS[node.id]
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        refuse(kind, text)
+
+
+def settings_of(factory: Callable[..., Any]) -> dict[str, Any]:
+    """The settings of a factory (its keyword-only arguments) with their defaults."""
+    parameters = inspect.signature(factory).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def summary_of(factory: Callable[..., Any]) -> str:
+    """The first line of a factory's docstring."""
+    return (inspect.getdoc(factory) or "").split("\n")[0]
+
+
+def construct(
+    kind: str,
+    table: Mapping[str, Callable[..., Any]],
+    choice: Choice,
+    *args: Any,
+    also: Iterable[str] = (),
+) -> Any:
+    """Calls the factory that the choice names, with its settings.
+
+    `also` holds settings that the caller has taken off already; a refusal lists them too.
+    """
+    check.known(kind, choice.name, table)
+    factory = table[choice.name]
+    for name in choice.settings:
+        check.known(f"a setting of {choice.name}", name, [*settings_of(factory), *also])
+    return factory(*args, **choice.settings)

@@ -1,0 +1,47 @@
+"""The Bernoulli bandit whose means rise and fall.
+
+    theta_k(t) = theta_k * |sin(2 pi t / period + 2 pi k / num_arms)|,   theta_k ~ U(0, 1) per run
+
+Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit". Time and arms count from 0.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
+from driftbandits.environments.bernoulli import nothing_to_see, toss
+
+
+class SinusoidalState(NamedTuple):
+    theta: Array  # (num_arms,) float32
+    time: Array  # () int32, modulo the period
+
+
+def sinusoidal(*, num_arms: int = 10, period: int = 10_000) -> Environment:
+    """Coins whose means follow a rectified sine, each arm with its own phase.
+
+    Args:
+        num_arms: how many arms.
+        period: steps of one turn of the sine (the means repeat after half of it).
+    """
+    check.whole(num_arms=num_arms, period=period)
+    phases = jnp.arange(num_arms) / num_arms
+
+    def init(key: Key) -> SinusoidalState:
+        return SinusoidalState(jax.random.uniform(key, (num_arms,)), jnp.zeros((), jnp.int32))
+
+    def observe(key: Key, state: SinusoidalState) -> Observation:
+        return nothing_to_see(num_arms)
+
+    def rewards(key: Key, state: SinusoidalState, context: Array) -> Rewards:
+        turn = state.time / period + phases
+        return toss(key, state.theta * jnp.abs(jnp.sin(2 * jnp.pi * turn)))
+
+    def advance(state: SinusoidalState, arm: Array) -> SinusoidalState:
+        return state._replace(time=(state.time + 1) % period)
+
+    return Environment(BanditSpec(num_arms), init, observe, rewards, advance)

@@ -1,0 +1,90 @@
+"""From traces to regrets, means over runs and their intervals.
+
+Every measure takes a policy's trace and the oracle's trace in the same worlds to a number per run
+and recorded time. Intervals are 95% bootstrap intervals over the runs, with a fixed seed.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from driftbandits.simulation import Trace
+
+RESAMPLES = 2000
+LEVEL = 0.95
+
+
+def regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """Expected regret: the best available arm's mean of the moment minus the pulled arm's."""
+    return trace.regret
+
+
+def realised_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """The paper's formula: the highest sampled reward of all arms minus the one received."""
+    return trace.realised_regret
+
+
+def mean_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """R_t / t, the expected regret per step so far."""
+    return trace.regret / trace.times
+
+
+def policy_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """What the oracle expects on its own trajectory minus what the policy expects on its own.
+
+    It can fall: an arm that the policy has spared is still fresh later on.
+    """
+    if oracle is None:
+        raise TypeError("policy_regret needs the oracle's trace in the same worlds")
+    return oracle.expected_reward - trace.expected_reward
+
+
+def own_count_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """Where pulls change the means: the best mean at the policy's own counts minus the pulled one.
+
+    The simulator takes the best arm of the moment in the policy's own world, so this is what
+    `regret` is there; the name says which of the two readings is meant.
+    """
+    return regret(trace)
+
+
+MEASURES: dict[str, Callable[[Trace, Trace | None], np.ndarray]] = {
+    "regret": regret,
+    "mean_regret": mean_regret,
+    "realised_regret": realised_regret,
+    "policy_regret": policy_regret,
+    "own_count_regret": own_count_regret,
+}
+
+
+class Estimate(NamedTuple):
+    """A mean over runs and its interval; without an interval (NaN) where there is but one run."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def estimate(values: np.ndarray) -> Estimate:
+    """Mean over the first axis, the runs, with its bootstrap interval."""
+    values = np.asarray(values, float)
+    runs = len(values)
+    mean = values.mean(axis=0)
+    if runs < 2:
+        nothing = np.full_like(mean, np.nan)
+        return Estimate(mean, nothing, nothing)
+    generator = np.random.default_rng(0)
+    weights = generator.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
+    means = np.tensordot(weights, values, axes=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Estimate(mean, low, high)
+
+
+def paired_difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """Mean of first - second over runs in the same worlds; an interval above 0: first is larger."""
+    if np.shape(first) != np.shape(second):
+        raise ValueError(
+            f"second must be of the shape {np.shape(first)} of first, got {np.shape(second)}"
+        )
+    return estimate(np.asarray(first, float) - np.asarray(second, float))

@@ -1,0 +1,55 @@
+"""Laws over the arms that are available, and a draw from them."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Key
+
+
+def require_some(available: Array) -> None:
+    """Refuses a mask without a single arm (where it can be looked at: not while tracing)."""
+    if jax.core.is_concrete(available) and not available.any():
+        check.fail("available", "true for at least one arm", available.tolist())
+
+
+def uniform_law(available: Array) -> Array:
+    """Every available arm alike."""
+    require_some(available)
+    return available / jnp.sum(available)
+
+
+def greedy_law(scores: Array, available: Array) -> Array:
+    """All mass on the best available arm, shared between ties."""
+    require_some(available)
+    scores = jnp.where(available, scores, -jnp.inf)
+    best = available & (scores == jnp.max(scores))
+    return best / jnp.sum(best)
+
+
+def softmax_law(logits: Array, available: Array) -> Array:
+    """The Boltzmann law over the available arms."""
+    require_some(available)
+    return jax.nn.softmax(jnp.where(available, logits, -jnp.inf))
+
+
+def draw(key: Key, law: Array) -> Array:
+    """One arm from the law, by one uniform number; never one of probability zero.
+
+    The uniform number is at most 1 - 2^-23, so its product with the total stays below the total.
+    """
+    cumulative = jnp.cumsum(law)
+    level = jax.random.uniform(key) * cumulative[-1]
+    return jnp.argmax(cumulative > level).astype(jnp.int32)
+
+
+def set_arm(values: Array, arm: Array, value: Array) -> Array:
+    """`values` with the row of one arm replaced: a masked copy, which vectorises over runs."""
+    chosen = jnp.arange(values.shape[0]) == arm
+    return jnp.where(chosen.reshape((-1,) + (1,) * (values.ndim - 1)), value, values)
+
+
+def context_or_one(context: Array) -> Array:
+    """The context, or a constant where the problem has none."""
+    return context if context.shape[-1] else jnp.ones(1)

@@ -1,0 +1,35 @@
+"""The policies, by the names that the command line and experiment files use."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from driftbandits.choice import construct, parse
+from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.eff_fewa import eff_fewa
+from driftbandits.policies.fewa import fewa
+from driftbandits.policies.lin_ts import lin_ts
+from driftbandits.policies.neural_linear import neural_linear
+from driftbandits.policies.oracle import oracle
+from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.swa import swa
+from driftbandits.policies.thompson import thompson
+from driftbandits.policies.uniform import uniform
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "recurrent": recurrent,
+    "thompson": thompson,
+    "swa": swa,
+    "fewa": fewa,
+    "eff_fewa": eff_fewa,
+    "lin_ts": lin_ts,
+    "neural_linear": neural_linear,
+    "uniform": uniform,
+    "oracle": oracle,
+}
+
+
+@lru_cache(maxsize=64)
+def build_policy(text: str, spec: BanditSpec) -> Policy:
+    """The policy that e.g. "recurrent(energy=0)" names, for a problem."""
+    policy: Policy = construct("policy", POLICIES, parse("policy", text), spec)
+    return policy

@@ -1,0 +1,56 @@
+"""LinTS: Thompson sampling with a linear model of the reward for each arm.
+
+    z = (context, 1);  beta_k ~ N(mu_k, variance * P_k^-1);  arm = argmax z' beta_k
+    P_k = precision * I + sum z z',  mu_k = P_k^-1 sum r z  over the pulls of arm k
+
+Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", one model
+per arm. Scores are sampled instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z),
+independent over the arms. Without a context z is the constant 1.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import require_some
+from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.linear import LinearPosterior, predict, prior, update
+
+
+class LinTsTicket(NamedTuple):
+    features: Array  # (context_dim + 1,) float32
+    arm: Array  # () int32
+
+
+def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -> Policy:
+    """Linear Thompson sampling; it believes that nothing drifts.
+
+    Args:
+        precision: of the prior on each coefficient (the ridge).
+        variance: of the rewards around the linear model; scales the exploration.
+    """
+    check.positive(precision=precision, variance=variance)
+
+    def init(key: Key) -> LinearPosterior:
+        return prior(spec.num_arms, spec.context_dim + 1, precision)
+
+    def act(
+        key: Key, state: LinearPosterior, context: Array, available: Array
+    ) -> tuple[Decision, LinearPosterior]:
+        require_some(available)
+        features = jnp.append(context, 1.0)
+        mean, spread = predict(state, features)
+        deviation = jnp.sqrt(variance * spread)
+        scores = mean + deviation * jax.random.normal(key, (spec.num_arms,))
+        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
+        law = best_score_probabilities(mean, deviation, available)
+        return Decision(arm, law, LinTsTicket(features, arm)), state
+
+    def learn(state: LinearPosterior, ticket: LinTsTicket, reward: Array) -> LinearPosterior:
+        return update(state, ticket.arm, ticket.features, reward)[0]
+
+    return Policy(init, act, learn)

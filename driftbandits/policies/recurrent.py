@@ -1,0 +1,180 @@
+"""The Recurrent Bandit: a stacked GRU trained online, one REINFORCE step per pull.
+
+    h_t = GRU(c_t, h_{t-1});  z = W drop(h_t) + b;  p = softmax(z);  arm ~ p
+    L = -(r - rbar) log p_arm + energy * (sum_i p_i z_i)^2;  one RMSprop step on L
+
+Rotman & Wolf (2023), "Energy regularized RNNs for solving non-stationary bandit problems".
+
+Where the paper is silent: a problem without context is seen as the constant 1; the gradient goes
+through the present step only; rbar is the mean of the rewards before this one; dropout follows
+each layer and is active when acting; RMSprop and the initial weights are PyTorch's. A temperature
+divides the logits wherever they are used. Sums and softmax run over the available arms.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import (
+    context_or_one,
+    draw,
+    greedy_law,
+    softmax_law,
+    uniform_law,
+)
+from driftbandits.parts.energy import energy_term
+from driftbandits.parts.networks import (
+    Affine,
+    Gru,
+    affine,
+    drop,
+    gru,
+    init_affine,
+    init_gru,
+)
+
+
+class Network(NamedTuple):
+    layers: tuple[Gru, ...]
+    output: Affine
+
+
+class RecurrentState(NamedTuple):
+    network: Network
+    optimizer: optax.OptState
+    hidden: Array  # (layers, hidden) float32
+    baseline: Array  # () float32, mean of the rewards so far
+    rewards: Array  # () int32, how many
+    last: Array  # (num_arms + 1,) float32, the last arm and its reward; empty without history
+
+
+class RecurrentTicket(NamedTuple):
+    inputs: Array  # (inputs,) float32
+    hidden: Array  # (layers, hidden) float32, before the decision
+    key: Key  # of the dropout masks
+    arm: Array  # () int32
+    available: Array  # (num_arms,) bool
+
+
+def recurrent(
+    spec: BanditSpec,
+    *,
+    layers: int = 2,
+    hidden: int = 128,
+    dropout: float = 0.1,
+    energy: float = 0.1,
+    learning_rate: float = 0.001,
+    epsilon: float | None = None,
+    temperature: float = 1.0,
+    baseline_rate: float | None = None,
+    history: bool = False,
+) -> Policy:
+    """The Recurrent Bandit: a GRU trained by REINFORCE with an energy term.
+
+    Args:
+        layers: stacked GRU layers.
+        hidden: units of each layer.
+        dropout: share of units dropped after each layer.
+        energy: weight of the energy term; 0 turns it off.
+        learning_rate: step size of RMSprop.
+        epsilon: take the most probable arm, but a uniform one with this probability;
+            none samples from the softmax.
+        temperature: divides the logits.
+        baseline_rate: rate of an exponential mean of the rewards as baseline;
+            none is the mean of all rewards so far.
+        history: feed the last arm and its reward as inputs too.
+    """
+    check.whole(layers=layers, hidden=hidden)
+    check.not_negative(energy=energy)
+    check.positive(learning_rate=learning_rate, temperature=temperature)
+    check.flag(history=history)
+    if not check.is_number(dropout) or not 0 <= dropout < 1:
+        check.fail("dropout", "a share in [0, 1)", dropout)
+    if epsilon is not None:
+        check.probability(epsilon=epsilon)
+    if baseline_rate is not None:
+        check.probability(baseline_rate=baseline_rate)
+    num_arms = spec.num_arms
+    remembered = num_arms + 1 if history else 0
+    optimizer = optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+
+    def init(key: Key) -> RecurrentState:
+        network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)
+        return RecurrentState(
+            network,
+            optimizer.init(network),
+            jnp.zeros((layers, hidden)),
+            jnp.zeros(()),
+            jnp.zeros((), jnp.int32),
+            jnp.zeros(remembered),
+        )
+
+    def act(
+        key: Key, state: RecurrentState, context: Array, available: Array
+    ) -> tuple[Decision, RecurrentState]:
+        dropout_key, arm_key = jax.random.split(key)
+        inputs = jnp.concatenate([context_or_one(context), state.last])
+        logits, new_hidden = forward(state.network, inputs, state.hidden, dropout_key, dropout)
+        law = softmax_law(logits / temperature, available)
+        if epsilon is not None:
+            law = (1 - epsilon) * greedy_law(law, available) + epsilon * uniform_law(available)
+        arm = draw(arm_key, law)
+        ticket = RecurrentTicket(inputs, state.hidden, dropout_key, arm, available)
+        return Decision(arm, law, ticket), state._replace(hidden=new_hidden)
+
+    def learn(state: RecurrentState, ticket: RecurrentTicket, reward: Array) -> RecurrentState:
+        advantage = reward - state.baseline
+
+        def loss(network: Network) -> Array:
+            logits, _ = forward(network, ticket.inputs, ticket.hidden, ticket.key, dropout)
+            return reinforce_loss(
+                logits / temperature, ticket.available, ticket.arm, advantage, energy
+            )
+
+        updates, optimizer_state = optimizer.update(jax.grad(loss)(state.network), state.optimizer)
+        count = state.rewards + 1
+        rate = 1 / count if baseline_rate is None else baseline_rate
+        return RecurrentState(
+            optax.apply_updates(state.network, updates),
+            optimizer_state,
+            state.hidden,
+            state.baseline + rate * advantage,
+            count,
+            jnp.append(jax.nn.one_hot(ticket.arm, num_arms), reward) if history else state.last,
+        )
+
+    return Policy(init, act, learn)
+
+
+def init_network(key: Key, inputs: int, hidden: int, layers: int, num_arms: int) -> Network:
+    """PyTorch's initial weights for a stacked GRU and a linear layer."""
+    *layer_keys, output_key = jax.random.split(key, layers + 1)
+    widths = [inputs] + [hidden] * (layers - 1)
+    stack = tuple(init_gru(k, width, hidden) for k, width in zip(layer_keys, widths, strict=True))
+    return Network(stack, init_affine(output_key, hidden, num_arms, bound=hidden**-0.5))
+
+
+def forward(
+    network: Network, inputs: Array, hidden: Array, key: Key, rate: float
+) -> tuple[Array, Array]:
+    """The logits, and the next hidden state of every layer."""
+    signal, new_hidden = inputs, []
+    for layer, h, k in zip(
+        network.layers, hidden, jax.random.split(key, len(network.layers)), strict=True
+    ):
+        new_hidden.append(gru(layer, signal, h))
+        signal = drop(k, rate, new_hidden[-1])
+    return affine(network.output, signal), jnp.stack(new_hidden)
+
+
+def reinforce_loss(
+    logits: Array, available: Array, arm: Array, advantage: Array, energy: float
+) -> Array:
+    """-(r - rbar) log p_arm + energy * L_EC."""
+    loss = -advantage * jax.nn.log_softmax(jnp.where(available, logits, -jnp.inf))[arm]
+    return loss + energy * energy_term(logits, available) if energy else loss

@@ -1,0 +1,101 @@
+"""SWA: the sliding-window average for rotting bandits.
+
+    M = ceil(alpha * (16 sigma^2 T^2 ln(sqrt(2) T) / K^2)^(1/3))
+    pull every arm M times in turn; from then on the arm whose last M rewards have the highest mean
+
+Levine, Crammer & Mannor (2017), "Rotting bandits"; with `doubling` its wSWA for an unknown horizon,
+which starts afresh in epochs of 1, 2, 4, ... pulls. sigma is `spec.noise`.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import draw, greedy_law, set_arm
+from driftbandits.parts.windows import Windows, empty_windows, remember
+
+LONGEST_EPOCH = 2**24  # where the horizon is unknown the window stops growing here
+
+
+class SwaState(NamedTuple):
+    windows: Windows
+    sums: Array  # (num_arms,) float32, of the last M rewards
+    epoch: Array  # () int32
+    left: Array  # () int32, pulls until the next epoch
+
+
+def swa(spec: BanditSpec, *, alpha: float = 0.2, doubling: bool = False) -> Policy:
+    """Sliding-window average, made for rewards that only fall.
+
+    Args:
+        alpha: scales the window.
+        doubling: restart in epochs of doubling length, for an unknown horizon.
+    """
+    check.positive(alpha=alpha)
+    check.flag(doubling=doubling)
+    if spec.horizon is None and not doubling:
+        check.fail("horizon", "known to swa (use swa(doubling=true) where it is not)", None)
+    epochs = epoch_lengths(spec.horizon, doubling)
+    windows = [window_length(length, spec, alpha) for length in epochs]
+    lengths, sizes = jnp.array(epochs, jnp.int32), jnp.array(windows, jnp.int32)
+
+    def init(key: Key) -> SwaState:
+        empty = empty_windows(spec.num_arms, max(windows))
+        return SwaState(empty, jnp.zeros(spec.num_arms), jnp.int32(0), lengths[0])
+
+    def act(
+        key: Key, state: SwaState, context: Array, available: Array
+    ) -> tuple[Decision, SwaState]:
+        pulls = state.windows.pulls
+        warming_up = pulls < sizes[state.epoch]
+        turn = -pulls.astype(jnp.float32)
+        scores = jnp.where((warming_up & available).any(), turn, state.sums)
+        law = greedy_law(scores, available)
+        arm = draw(key, law)
+        return Decision(arm, law, arm), state
+
+    def learn(state: SwaState, arm: Array, reward: Array) -> SwaState:
+        windows = remember(state.windows, arm, reward)
+        total = sum_of_last(windows, arm, sizes[state.epoch])
+        state = state._replace(windows=windows, sums=set_arm(state.sums, arm, total))
+        return next_epoch(state._replace(left=state.left - 1), lengths)
+
+    return Policy(init, act, learn)
+
+
+def epoch_lengths(horizon: int | None, doubling: bool) -> list[int]:
+    """One epoch of the whole horizon, or doubling ones up to it; the last goes on for ever."""
+    if not doubling:
+        assert horizon is not None
+        return [horizon]
+    longest = min(horizon or LONGEST_EPOCH, LONGEST_EPOCH)
+    return [2**m for m in range(longest.bit_length())]
+
+
+def window_length(horizon: int, spec: BanditSpec, alpha: float) -> int:
+    """M of the formula above."""
+    inside = 16 * (spec.noise * horizon / spec.num_arms) ** 2 * math.log(math.sqrt(2) * horizon)
+    return math.ceil(alpha * inside ** (1 / 3))
+
+
+def sum_of_last(windows: Windows, arm: Array, count: Array) -> Array:
+    """Sum of an arm's last `count` rewards, anew each time: a running sum would drift."""
+    size = windows.rewards.shape[1]
+    age = (windows.pulls[arm] - 1 - jnp.arange(size)) % size
+    return jnp.sum(jnp.where(age < count, windows.rewards[arm], 0.0))
+
+
+def next_epoch(state: SwaState, lengths: Array) -> SwaState:
+    """Forgets everything when an epoch ends, except when it was the last one."""
+    over = (state.left == 0) & (state.epoch + 1 < lengths.size)
+    epoch = state.epoch + over
+    return SwaState(
+        state.windows._replace(pulls=jnp.where(over, 0, state.windows.pulls)),
+        jnp.where(over, 0.0, state.sums),
+        epoch,
+        jnp.where(over, lengths[epoch], state.left),
+    )

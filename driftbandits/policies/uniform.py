@@ -1,0 +1,23 @@
+"""Uniform: every available arm with the same probability; the upper end of the scale of regret."""
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import draw, uniform_law
+
+
+def uniform(spec: BanditSpec) -> Policy:
+    """Any available arm, whatever was paid."""
+
+    def init(key: Key) -> Array:
+        return jnp.zeros(0)
+
+    def act(key: Key, state: Array, context: Array, available: Array) -> tuple[Decision, Array]:
+        law = uniform_law(available)
+        return Decision(draw(key, law), law, ()), state
+
+    def learn(state: Array, ticket: tuple[()], reward: Array) -> Array:
+        return state
+
+    return Policy(init, act, learn)
