@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits import check
@@ -10,7 +11,7 @@ from driftbandits.core import Key
 
 def require_some(available: Array) -> None:
     """Refuses a mask without a single arm (where it can be looked at: not while tracing)."""
-    if jax.core.is_concrete(available) and not available.any():
+    if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
         check.fail("available", "true for at least one arm", available.tolist())
 
 

@@ -133,7 +133,7 @@ def neural_linear(
                 jnp.int32(0),
             ),
             prior(num_arms, hidden, precision),
-            Noise(jnp.full(num_arms, noise_shape), jnp.full(num_arms, noise_scale)),
+            Noise(jnp.full(num_arms, noise_shape, float), jnp.full(num_arms, noise_scale, float)),
             jnp.zeros(num_arms, jnp.int32),
         )
 

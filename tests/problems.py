@@ -1,0 +1,76 @@
+"""Problems and compiled policies that the contract tests share."""
+
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from driftbandits import POLICIES, BanditSpec, Decision, Policy
+
+FREE = BanditSpec(num_arms=4, horizon=300)
+CONTEXTUAL = BanditSpec(num_arms=4, context_dim=3, horizon=300)
+SPECS = {"free": FREE, "contextual": CONTEXTUAL}
+
+CASES = [(name, problem) for name in POLICIES for problem in SPECS]
+
+
+class Compiled(NamedTuple):
+    spec: BanditSpec
+    policy: Policy
+    init: object
+    act: object
+    learn: object
+
+
+@cache
+def compiled(name: str, problem: str) -> Compiled:
+    spec = SPECS[problem]
+    policy = POLICIES[name](spec)
+    return Compiled(spec, policy, *(jax.jit(f) for f in policy[:3]))
+
+
+def seen_by(policy: Policy, spec: BanditSpec, generator: np.random.Generator) -> jax.Array:
+    """A random context; the means for a policy that sees them."""
+    size = spec.num_arms if policy.sees_means else spec.context_dim
+    return jnp.asarray(generator.normal(size=size), jnp.float32)
+
+
+def random_mask(generator: np.random.Generator, num_arms: int) -> jax.Array:
+    mask = generator.random(num_arms) < 0.5
+    mask[generator.integers(num_arms)] = True
+    return jnp.asarray(mask)
+
+
+@cache
+def experienced(name: str, problem: str, steps: int = 50) -> tuple[object, list[Decision]]:
+    """A state after some pulls with random masks and binary rewards, and the decisions made."""
+    case = compiled(name, problem)
+    generator = np.random.default_rng(1)
+    state = case.init(jax.random.key(0))
+    decisions = []
+    for step in range(steps):
+        mask = random_mask(generator, case.spec.num_arms)
+        context = seen_by(case.policy, case.spec, generator)
+        decision, state = case.act(jax.random.key(step), state, context, mask)
+        assert mask[decision.arm], f"{name} pulled an arm that is not available"
+        state = case.learn(state, decision.ticket, jnp.float32(generator.random() < 0.5))
+        decisions.append(decision)
+    return state, decisions
+
+
+def assert_same_tree(first: object, second: object, exactly: bool = True) -> None:
+    """Same structure, shapes, dtypes and values."""
+    first_leaves, first_tree = jax.tree.flatten(first)
+    second_leaves, second_tree = jax.tree.flatten(second)
+    assert first_tree == second_tree
+    for a, b in zip(first_leaves, second_leaves, strict=True):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        if exactly:
+            np.testing.assert_array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)

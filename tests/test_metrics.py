@@ -1,0 +1,117 @@
+"""Regrets with known answers, and intervals that cover what they should."""
+
+import numpy as np
+import pytest
+
+from driftbandits import MEASURES, Trace, estimate, paired_difference, simulate
+from driftbandits.metrics import mean_regret, own_count_regret, policy_regret, realised_regret
+
+LIFE = 7500
+
+
+@pytest.fixture(scope="module")
+def rotting() -> dict[str, Trace]:
+    return {
+        policy: simulate(policy, "rotting", horizon=30_000, runs=4, record_every=500)
+        for policy in ("uniform", "oracle", "swa")
+    }
+
+
+def optimum(times: np.ndarray) -> np.ndarray:
+    return np.where(times <= LIFE, times, LIFE + 0.5 * (times - LIFE))
+
+
+def test_oracle_is_optimal_on_rotting(rotting: dict[str, Trace]) -> None:
+    oracle = rotting["oracle"]
+    np.testing.assert_allclose(oracle.expected_reward, np.tile(optimum(oracle.times), (4, 1)))
+    assert (oracle.pulls[:, -1] == [22_500, 7500]).all()
+    assert oracle.expected_reward[0, -1] == pytest.approx(18_750)
+
+
+@pytest.mark.parametrize("policy", ["uniform", "swa"])
+def test_policy_regret_in_closed_form(rotting: dict[str, Trace], policy: str) -> None:
+    trace = rotting[policy]
+    second = trace.pulls[:, :, 1]
+    expected = np.where(second <= LIFE, 0.5 * (LIFE - second), 0.1 * (second - LIFE))
+    late = trace.times >= LIFE
+    measured = policy_regret(trace, rotting["oracle"])
+    np.testing.assert_allclose(measured[:, late], expected[:, late], rtol=1e-4, atol=0.05)
+
+
+def test_policy_regret_can_fall_but_own_count_regret_cannot(rotting: dict[str, Trace]) -> None:
+    """Uniform play: 1870 at 7500, nothing at 15000, 750 at 30000; own counts give 4473."""
+    trace = rotting["uniform"]
+    at = {t: list(trace.times).index(t) for t in (7500, 15_000, 30_000)}
+    measured = policy_regret(trace, rotting["oracle"]).mean(axis=0)
+    assert measured[at[7500]] == pytest.approx(1870, rel=0.02)
+    assert measured[at[15_000]] == pytest.approx(0, abs=60)
+    assert measured[at[30_000]] == pytest.approx(750, rel=0.05)
+    own = own_count_regret(trace)
+    assert (np.diff(own, axis=1) >= 0).all()
+    assert own[:, -1].mean() == pytest.approx(4473, rel=0.03)
+
+
+def test_policy_regret_needs_the_oracle(rotting: dict[str, Trace]) -> None:
+    with pytest.raises(TypeError, match="needs the oracle's trace"):
+        policy_regret(rotting["swa"])
+
+
+def test_realised_regret_is_the_papers_formula() -> None:
+    """Over ten coins the comparator is nearly always 1, so even the oracle pays about 0.09."""
+    trace = simulate("oracle", "bernoulli", horizon=2000, runs=32)
+    assert (trace.regret == 0).all()
+    realised = realised_regret(trace)[:, -1] / 2000
+    best = trace.expected_reward[:, -1] / 2000
+    assert (realised > 0).all()
+    assert realised.mean() == pytest.approx(0.999 - best.mean(), abs=0.02)
+
+
+def test_mean_regret_is_per_pull() -> None:
+    trace = simulate("uniform", "bernoulli", horizon=100, runs=2, record_every=10)
+    np.testing.assert_allclose(mean_regret(trace) * trace.times, trace.regret)
+
+
+def test_every_measure_has_a_shape_and_a_sentence(rotting: dict[str, Trace]) -> None:
+    for name, measure in MEASURES.items():
+        values = measure(rotting["swa"], rotting["oracle"])
+        assert values.shape == (4, 60), name
+        assert measure.__doc__
+
+
+def test_interval_covers_the_mean_as_often_as_it_says() -> None:
+    """Of 400 experiments with 30 runs, 95% within 4 standard errors (bootstrap runs a bit low)."""
+    generator = np.random.default_rng(0)
+    values = generator.normal(3.0, 2.0, size=(30, 400))
+    low, high = estimate(values)[1:]
+    assert ((low <= 3) & (high >= 3)).mean() == pytest.approx(0.94, abs=4 * (0.05 / 400) ** 0.5)
+
+
+def test_estimate_is_repeatable_and_shrinks() -> None:
+    generator = np.random.default_rng(1)
+    values = generator.exponential(size=(200, 3))
+    first, second = estimate(values), estimate(values)
+    np.testing.assert_array_equal(first.low, second.low)
+    np.testing.assert_allclose(first.mean, values.mean(axis=0))
+    wide = estimate(values[:20])
+    assert (first.high - first.low < wide.high - wide.low).all()
+
+
+def test_one_run_has_no_interval() -> None:
+    alone = estimate(np.array([[1.0, 2.0]]))
+    assert alone.mean.tolist() == [1.0, 2.0]
+    assert np.isnan(alone.low).all()
+
+
+def test_pairing_removes_what_the_worlds_have_in_common() -> None:
+    generator = np.random.default_rng(2)
+    world = generator.normal(0, 10, size=50)
+    first, second = world + 1 + generator.normal(0, 0.1, 50), world
+    difference = paired_difference(first, second)
+    assert difference.low > 0.9
+    assert difference.high < 1.1
+    assert float(difference.mean) == pytest.approx(1, abs=0.1)
+
+
+def test_pairs_must_match() -> None:
+    with pytest.raises(ValueError, match=r"second must be of the shape \(3,\)"):
+        paired_difference(np.zeros(3), np.zeros(4))

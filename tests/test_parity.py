@@ -1,0 +1,224 @@
+"""The policies against independent transcriptions of their pseudocode, step by step."""
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+from driftbandits import BanditSpec, build_policy
+
+from . import transcriptions as paper
+
+STEPS = 1600
+HORIZON = 2000
+NOISE = 0.5
+KEY = jax.random.key(7)
+
+Array = np.ndarray
+Generator = np.random.Generator
+Problem = Callable[[Generator], Array]
+
+
+class Step(NamedTuple):
+    t: int
+    key: Any
+    state: Any  # before the decision, with all earlier rewards learnt
+    decision: Any
+    arm: int
+    reward: np.float32
+
+
+@cache
+def compiled(name: str, spec: BanditSpec) -> tuple[Callable, Callable, Callable]:
+    policy = build_policy(name, spec)
+    return policy.init, jax.jit(policy.act), jax.jit(policy.learn)
+
+
+key_of = jax.jit(lambda t: jax.random.fold_in(KEY, t))
+
+
+def play(
+    name: str, spec: BanditSpec, rewards: Array, masks: Array, contexts: Array | None = None
+) -> Iterator[Step]:
+    """The steps of a policy where arm k would pay rewards[t, k] in step t."""
+    init, act, learn = compiled(name, spec)
+    contexts = np.zeros((STEPS, 0), np.float32) if contexts is None else contexts
+    state = init(KEY)
+    for t in range(STEPS):
+        key = key_of(t)
+        decision, after = act(key, state, contexts[t], masks[t])
+        arm = int(decision.arm)
+        yield Step(t, key, state, decision, arm, rewards[t, arm])
+        state = learn(after, decision.ticket, rewards[t, arm])
+
+
+def gaussian(rng: Generator, means: Array) -> Array:
+    return (means + NOISE * rng.standard_normal((STEPS, means.shape[-1]))).astype(np.float32)
+
+
+def close_arms(rng: Generator) -> Array:
+    """So close that the filters tell them apart only by long windows, if at all."""
+    return gaussian(rng, np.linspace(0.5, 0.55, 5))
+
+
+def rotting_arms(rng: Generator) -> Array:
+    """The second arm is the better one until it falls."""
+    means = np.tile([0.5, 1.0], (STEPS, 1))
+    means[STEPS // 4 :, 1] = 0.4
+    return gaussian(rng, means)
+
+
+def coins(rng: Generator) -> Array:
+    return (rng.random((STEPS, 5)) < np.linspace(0.3, 0.7, 5)).astype(np.float32)
+
+
+def wheel(rng: Generator, num_arms: int) -> tuple[Array, Array]:
+    """Contexts on the unit disc, and rewards: 50 far out, for the arm of that direction."""
+    angle, radius = rng.uniform(0, 2 * np.pi, STEPS), np.sqrt(rng.random(STEPS))
+    contexts = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    means = np.tile([1.2] + [1.0] * (num_arms - 1), (STEPS, 1))
+    directed = 1 + (angle / (np.pi / 2)).astype(int) % (num_arms - 1)
+    means[np.arange(STEPS), directed] = np.where(radius > 0.5, 50.0, 1.0)
+    rewards = means + 0.01 * rng.standard_normal(means.shape)
+    return contexts.astype(np.float32), rewards.astype(np.float32)
+
+
+def masks_for(rng: Generator, num_arms: int, masked: bool) -> Array:
+    masks = rng.random((STEPS, num_arms)) < (0.6 if masked else 1.0)
+    masks[np.arange(STEPS), rng.integers(num_arms, size=STEPS)] = True
+    return masks
+
+
+CLOSE, ROTTING = (close_arms, False), (rotting_arms, False)
+FIVE_ARMS = [CLOSE, (close_arms, True), (coins, True)]
+WINDOW_POLICIES = {
+    "swa": (partial(paper.Swa, horizon=HORIZON), FIVE_ARMS),
+    "swa(doubling=true)": (paper.DoublingSwa, FIVE_ARMS),
+    "fewa": (paper.Fewa, [*FIVE_ARMS, ROTTING]),
+    "fewa(alpha=0.5)": (
+        partial(paper.Fewa, alpha=0.5),
+        [CLOSE, ROTTING],
+    ),  # windows as long as can be
+    "fewa(longest=40)": (partial(paper.Fewa, longest=40), [CLOSE]),
+    "eff_fewa": (paper.EffFewa, [*FIVE_ARMS, ROTTING]),
+    "eff_fewa(ratio=1.3)": (partial(paper.EffFewa, ratio=1.3), [*FIVE_ARMS, ROTTING]),
+}
+WINDOW_CASES = [
+    pytest.param(name, *case, id=f"{name}-{case[0].__name__}" + "-masked" * case[1])
+    for name, (_, cases) in WINDOW_POLICIES.items()
+    for case in cases
+]
+
+
+@pytest.mark.parametrize(("name", "problem", "masked"), WINDOW_CASES)
+def test_window_policies(name: str, problem: Problem, masked: bool) -> None:
+    rng = np.random.default_rng(1)
+    rewards = problem(rng)
+    num_arms = rewards.shape[1]
+    masks = masks_for(rng, num_arms, masked)
+    twin = WINDOW_POLICIES[name][0](num_arms, NOISE)
+    for step in play(name, BanditSpec(num_arms, 0, HORIZON, noise=NOISE), rewards, masks):
+        law, place = twin.choose(masks[step.t]), f"step {step.t}"
+        np.testing.assert_allclose(step.decision.probabilities, law, atol=1e-6, err_msg=place)
+        assert law[step.arm] > 0, place
+        twin.update(step.arm, float(step.reward))
+
+
+@jax.jit
+def posterior_sample(key: Any, wins: Any, losses: Any) -> Any:
+    """From the half of the key that the policy spends on it."""
+    return jax.random.beta(jax.random.split(key)[0], 1.0 + wins, 1.0 + losses)
+
+
+@pytest.mark.parametrize(
+    ("problem", "reward_range", "masked"),
+    [(coins, (0.0, 1.0), False), (close_arms, (0.0, 1.0), True), (close_arms, (-1.0, 2.5), False)],
+)
+def test_thompson(problem: Problem, reward_range: tuple[float, float], masked: bool) -> None:
+    rng = np.random.default_rng(2)
+    rewards = problem(rng)
+    masks = masks_for(rng, 5, masked)
+    twin = paper.Thompson(5, reward_range)
+    for step in play("thompson", BanditSpec(5, 0, HORIZON, reward_range), rewards, masks):
+        theta = np.asarray(posterior_sample(step.key, twin.wins, twin.losses))
+        assert twin.choose(theta, masks[step.t])[step.arm] > 0, f"step {step.t}"
+        twin.update(step.arm, float(step.reward), float(step.decision.ticket.level))
+
+
+normals_of = jax.jit(partial(jax.random.normal, shape=(5,)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "prior"), [("", ()), ("(precision=0.5, variance=900.0)", (0.5, 900.0))]
+)
+def test_lin_ts(settings: str, prior: tuple[float, ...]) -> None:
+    """By the defaults, and with a variance that keeps all arms in play."""
+    rng = np.random.default_rng(3)
+    contexts, rewards = wheel(rng, 5)
+    masks = masks_for(rng, 5, masked=bool(settings))
+    twin = paper.LinTs(5, 3, *prior)
+    for step in play("lin_ts" + settings, BanditSpec(5, 2), rewards, masks, contexts):
+        context, normals = contexts[step.t].astype(float), np.asarray(normals_of(step.key))
+        assert twin.choose(context, normals, masks[step.t])[step.arm] > 0, f"step {step.t}"
+        twin.update(step.arm, context, float(step.reward))
+
+
+TRAIN_EVERY, MEMORY = 50, 1200
+AFTER_TRAINING, BETWEEN, OVERWRITTEN = (50, 1150), (57, 1157), (1300,)  # counts of rewards
+# A ridge of 10 keeps the condition of P below 1e4, so that float32 keeps three digits.
+NEURAL_LINEAR = (
+    f"neural_linear(hidden=8, batch=32, train_steps=5, train_every={TRAIN_EVERY}, "
+    f"memory={MEMORY}, precision=10.0)"
+)
+THREE_ARMS = BanditSpec(3, 2)
+
+
+@cache
+def neural_linear_run() -> list[Step]:
+    contexts, rewards = wheel(np.random.default_rng(4), 3)
+    return list(play(NEURAL_LINEAR, THREE_ARMS, rewards, np.ones((STEPS, 3), bool), contexts))
+
+
+@pytest.mark.parametrize("t", [*AFTER_TRAINING, *BETWEEN, *OVERWRITTEN])
+def test_neural_linear_posterior(t: int) -> None:
+    """From all of memory, seen through the present network."""
+    state = neural_linear_run()[t].state
+    inputs, arms, rewards = (np.asarray(part)[:t] for part in state.memory[:3])
+    z = paper.last_hidden_layer(state.network, inputs)
+    for arm in range(3):
+        own = arms == arm
+        direct = paper.bayesian_regression(z[own], rewards[own].astype(float), 10.0, 3.0, 3.0)
+        for mine, theirs in zip((*state.posterior, *state.noise), direct, strict=True):
+            np.testing.assert_allclose(
+                mine[arm], theirs, rtol=0, atol=1e-3 * np.max(np.abs(theirs))
+            )
+
+
+def test_neural_linear_schedule() -> None:
+    """Every arm in turn at first; a new network after every TRAIN_EVERY rewards, not between."""
+    run = neural_linear_run()
+    assert [step.arm for step in run[:9]] == [0, 1, 2] * 3
+    weights = [np.asarray(step.state.network[0].weights) for step in run]
+    changed = [t for t in range(1, STEPS) if not np.array_equal(weights[t], weights[t - 1])]
+    assert changed == list(range(TRAIN_EVERY, STEPS, TRAIN_EVERY))
+
+
+@jax.jit
+def many_arms(key: Any, state: Any, inputs: Any) -> Any:
+    act = compiled(NEURAL_LINEAR, THREE_ARMS)[1]
+    available = np.ones(3, bool)
+    draw = jax.vmap(lambda key: act(key, state, inputs, available)[0].arm)
+    return draw(jax.random.split(key, 4000))
+
+
+@pytest.mark.parametrize("t", [12, 20, 80, 400])
+def test_neural_linear_law(t: int) -> None:
+    """Arms come up as often as the decision says, within four standard errors and two draws."""
+    step = neural_linear_run()[t]
+    law = np.asarray(step.decision.probabilities, float)
+    arms = many_arms(step.key, step.state, step.decision.ticket.inputs)
+    wins = np.bincount(arms, minlength=3)
+    assert (np.abs(wins - 4000 * law) < 4 * np.sqrt(4000 * law * (1 - law)) + 2).all()
