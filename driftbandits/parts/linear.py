@@ -49,7 +49,7 @@ def update(
     return posterior, residual**2 / width
 
 
-def fit(
+def fit_arm(
     rows: Callable[[Array], tuple[Array, Array]], blocks: Array, dim: int, precision: float
 ) -> tuple[Array, Array, Array]:
     """One arm's mean and covariance from all data at once, and its weighted squares of residuals.

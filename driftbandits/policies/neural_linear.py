@@ -19,35 +19,28 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import context_or_one, greedy_law, require_some
 from driftbandits.parts.best_arm import best_score_probabilities
-from driftbandits.parts.linear import LinearPosterior, fit, predict, prior, update
-from driftbandits.parts.networks import Affine, affine, init_affine
+from driftbandits.parts.linear import LinearPosterior, fit_arm, predict, prior, update
 from driftbandits.parts.occasionally import occasionally
+from driftbandits.parts.regression import (
+    Fit,
+    Memory,
+    Network,
+    empty_memory,
+    features,
+    init_fit,
+    store,
+    train,
+)
 
 MEMORY = 10_000
 ROWS = 512  # of the memory looked at together
-BOUND = 0.3  # of the initial weights
-CLIP = 5.0  # of the gradient's norm
 DECAY = 0.5  # of the learning rate per step
-
-
-Network = tuple[Affine, ...]
-Fitting = tuple[Network, optax.OptState]
-
-
-class Memory(NamedTuple):
-    """All that was seen, in a ring buffer."""
-
-    inputs: Array  # (size, inputs) float32
-    arms: Array  # (size,) int32
-    rewards: Array  # (size,) float32
-    seen: Array  # () int32
 
 
 class Noise(NamedTuple):
@@ -56,9 +49,7 @@ class Noise(NamedTuple):
 
 
 class NeuralLinearState(NamedTuple):
-    network: Network
-    optimizer: optax.OptState
-    steps: Array  # () int32, of training
+    fit: Fit
     memory: Memory
     posterior: LinearPosterior
     noise: Noise
@@ -103,35 +94,18 @@ def neural_linear(
         noise_scale: b of the same.
         memory: how many rewards are kept; none is the horizon, or 10000 where it is unknown.
     """
-    check.whole(layers=layers, hidden=hidden, train_every=train_every, batch=batch)
+    size = (spec.horizon or MEMORY) if memory is None else memory
+    check.whole(layers=layers, hidden=hidden, train_every=train_every, batch=batch, memory=size)
     check.whole(at_least=0, initial_pulls=initial_pulls, train_steps=train_steps)
     check.positive(learning_rate=learning_rate, precision=precision)
     check.positive(noise_shape=noise_shape, noise_scale=noise_scale)
     check.flag(restart_rate=restart_rate)
-    size = (spec.horizon or MEMORY) if memory is None else memory
-    check.whole(memory=size)
     num_arms, inputs = spec.num_arms, max(spec.context_dim, 1)
-    optimizer = optax.chain(
-        optax.clip_by_global_norm(CLIP), optax.scale_by_rms(decay=0.9, eps=1e-10, initial_scale=1.0)
-    )
 
     def init(key: Key) -> NeuralLinearState:
-        widths = [inputs, *[hidden] * layers, num_arms]
-        keys = jax.random.split(key, layers + 1)
-        network = tuple(
-            init_affine(k, width, after, BOUND)._replace(bias=jnp.zeros(after))
-            for k, width, after in zip(keys, widths[:-1], widths[1:], strict=True)
-        )
         return NeuralLinearState(
-            network,
-            optimizer.init(network),
-            jnp.int32(0),
-            Memory(
-                jnp.zeros((size, inputs)),
-                jnp.zeros(size, jnp.int32),
-                jnp.zeros(size),
-                jnp.int32(0),
-            ),
+            init_fit(key, [inputs, *[hidden] * layers, num_arms]),
+            empty_memory(size, inputs),
             prior(num_arms, hidden, precision),
             Noise(jnp.full(num_arms, noise_shape, float), jnp.full(num_arms, noise_scale, float)),
             jnp.zeros(num_arms, jnp.int32),
@@ -141,14 +115,9 @@ def neural_linear(
         key: Key, state: NeuralLinearState, context: Array, available: Array
     ) -> tuple[Decision, NeuralLinearState]:
         require_some(available)
-        score_key, noise_key, train_key = jax.random.split(key, 3)
+        score_key, train_key = jax.random.split(key)
         seen = context_or_one(context)
-        z = features(state.network, seen)
-        mean, spread = predict(state.posterior, z)
-        a, b = state.noise
-        variance = b / jax.random.gamma(noise_key, a)
-        scores = mean + jnp.sqrt(variance * spread) * jax.random.normal(score_key, (num_arms,))
-        law = best_score_probabilities(mean, jnp.sqrt(b / a * spread), available, freedom=2 * a)
+        scores, law = score_arms(score_key, state, features(state.fit.network, seen), available)
 
         starting = (available & (state.pulls < initial_pulls)).any()
         turn = -(state.pulls * num_arms + jnp.arange(num_arms)).astype(jnp.float32)
@@ -161,87 +130,63 @@ def neural_linear(
     def learn(
         state: NeuralLinearState, ticket: NeuralLinearTicket, reward: Array
     ) -> NeuralLinearState:
-        z = features(state.network, ticket.inputs)
+        z = features(state.fit.network, ticket.inputs)
         posterior, square = update(state.posterior, ticket.arm, z, reward)
-        pulled = (jnp.arange(num_arms) == ticket.arm) / 2
+        half = (jnp.arange(num_arms) == ticket.arm) / 2
         state = state._replace(
-            memory=store(state.memory, ticket, reward),
+            memory=store(state.memory, ticket.inputs, ticket.arm, reward),
             posterior=posterior,
-            noise=Noise(state.noise.shape + pulled, state.noise.scale + pulled * square),
+            noise=Noise(state.noise.shape + half, state.noise.scale + half * square),
         )
         due = state.memory.seen % train_every == 0
-        return occasionally(due, lambda s: rebuild(train(s, ticket.key)), state)
+        return occasionally(due, lambda state: retrain(state, ticket.key), state)
 
-    def train(state: NeuralLinearState, key: Key) -> NeuralLinearState:
-        memory = state.memory
-        kept = jnp.minimum(memory.seen, size)
+    def retrain(state: NeuralLinearState, key: Key) -> NeuralLinearState:
+        before = state.fit.steps if restart_rate else 0
 
-        def loss(network: Network, rows: Array) -> Array:
-            outputs = jax.vmap(lambda x: forward(network, x))(memory.inputs[rows])
-            chosen = jnp.take_along_axis(outputs, memory.arms[rows, None], axis=1)[:, 0]
-            return jnp.mean((chosen - memory.rewards[rows]) ** 2)
+        def rate(steps: Array) -> Array:
+            return learning_rate / (1 + DECAY * (steps - before))
 
-        def descend(i: Array, fitting: Fitting) -> Fitting:
-            network, optimizer_state = fitting
-            rows = jax.random.randint(jax.random.fold_in(key, i), (batch,), 0, kept)
-            gradient = jax.grad(loss)(network, rows)
-            direction, optimizer_state = optimizer.update(gradient, optimizer_state)
-            step = i if restart_rate else state.steps + i
-            rate = learning_rate / (1 + DECAY * step)
-            network = jax.tree.map(lambda w, d: w - rate * d, network, direction)
-            return network, optimizer_state
-
-        network, optimizer_state = jax.lax.fori_loop(
-            0, train_steps, descend, (state.network, state.optimizer)
-        )
-        return state._replace(
-            network=network, optimizer=optimizer_state, steps=state.steps + train_steps
-        )
-
-    def rebuild(state: NeuralLinearState) -> NeuralLinearState:
-        memory = state.memory
-        kept = jnp.arange(size) < memory.seen
-        by_arm = jnp.argsort(jnp.where(kept, memory.arms, num_arms))
-        counts = jnp.bincount(memory.arms, kept.astype(jnp.int32), length=num_arms)
-        firsts = jnp.cumsum(counts) - counts
-
-        def fit_arm(arm: Array) -> tuple[Array, Array, Array]:
-            def rows(i: Array) -> tuple[Array, Array]:
-                place = i * ROWS + jnp.arange(ROWS)
-                index = by_arm[(firsts[arm] + place) % size]
-                own = place < counts[arm]
-                z = jax.vmap(lambda x: features(state.network, x))(memory.inputs[index])
-                return z * own[:, None], memory.rewards[index] * own
-
-            return fit(rows, -(-counts[arm] // ROWS), hidden, precision)
-
-        mean, covariance, squares = jax.lax.map(fit_arm, jnp.arange(num_arms))
-        return state._replace(
-            posterior=LinearPosterior(mean, covariance),
-            noise=Noise(noise_shape + counts / 2, noise_scale + squares / 2),
-        )
+        fit = train(state.fit, state.memory, key, steps=train_steps, batch=batch, rate=rate)
+        posterior, counts, squares = rebuild(fit.network, state.memory, num_arms, precision)
+        noise = Noise(noise_shape + counts / 2, noise_scale + squares / 2)
+        return state._replace(fit=fit, posterior=posterior, noise=noise)
 
     return Policy(init, act, learn)
 
 
-def features(network: Network, inputs: Array) -> Array:
-    """The last hidden layer."""
-    signal = inputs
-    for layer in network[:-1]:
-        signal = jax.nn.relu(affine(layer, signal))
-    return signal
+def score_arms(
+    key: Key, state: NeuralLinearState, z: Array, available: Array
+) -> tuple[Array, Array]:
+    """A sampled score of every arm, and the law of the best one."""
+    noise_key, normal_key = jax.random.split(key)
+    mean, spread = predict(state.posterior, z)
+    a, b = state.noise
+    variance = b / jax.random.gamma(noise_key, a)
+    scores = mean + jnp.sqrt(variance * spread) * jax.random.normal(normal_key, mean.shape)
+    return scores, best_score_probabilities(mean, jnp.sqrt(b / a * spread), available, 2 * a)
 
 
-def forward(network: Network, inputs: Array) -> Array:
-    """What the network expects every arm to pay."""
-    return affine(network[-1], features(network, inputs))
+def rebuild(
+    network: Network, memory: Memory, num_arms: int, precision: float
+) -> tuple[LinearPosterior, Array, Array]:
+    """All posteriors from the memory, its rewards per arm, and their squares of residuals."""
+    size = memory.arms.size
+    kept = jnp.arange(size) < memory.seen
+    by_arm = jnp.argsort(jnp.where(kept, memory.arms, num_arms))
+    counts = jnp.bincount(memory.arms, kept.astype(jnp.int32), length=num_arms)
+    firsts = jnp.cumsum(counts) - counts
 
+    def refit(arm: Array) -> tuple[Array, Array, Array]:
+        def rows(i: Array) -> tuple[Array, Array]:
+            place = i * ROWS + jnp.arange(ROWS)
+            index = by_arm[(firsts[arm] + place) % size]
+            own = place < counts[arm]
+            z = jax.vmap(lambda x: features(network, x))(memory.inputs[index])
+            return z * own[:, None], memory.rewards[index] * own
 
-def store(memory: Memory, ticket: NeuralLinearTicket, reward: Array) -> Memory:
-    slot = memory.seen % memory.arms.size
-    return Memory(
-        memory.inputs.at[slot].set(ticket.inputs),
-        memory.arms.at[slot].set(ticket.arm),
-        memory.rewards.at[slot].set(reward),
-        memory.seen + 1,
-    )
+        dim = network[-1].weights.shape[1]
+        return fit_arm(rows, -(-counts[arm] // ROWS), dim, precision)
+
+    mean, covariance, squares = jax.lax.map(refit, jnp.arange(num_arms))
+    return LinearPosterior(mean, covariance), counts, squares

@@ -1,0 +1,1 @@
+"""Measurements: how fast it is, and the numbers that it reaches."""

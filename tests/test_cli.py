@@ -1,0 +1,182 @@
+"""The command line, as a person or a script meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare
+from driftbandits.choice import settings_of
+
+SMALL = ["--horizon", "60", "--runs", "3"]
+COMMAND = [sys.executable, "-m", "driftbandits.cli"]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Runs the command line in this process; returns its exit code."""
+    monkeypatch.setattr(sys, "argv", ["driftbandits", *arguments])
+    monkeypatch.setattr("driftbandits.console.keep_compiled_programs", lambda: None)
+    try:
+        cli.main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_help_does_not_import_jax() -> None:
+    code = (
+        "import sys; sys.argv = ['driftbandits', 'compare', '--help']\n"
+        "from driftbandits.cli import main\n"
+        "main()\n"
+        "assert not {'jax', 'numpy', 'matplotlib'} & set(sys.modules), 'help is slow'"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for measure in MEASURES:
+        assert measure in out.stdout, "the help explains every measure"
+
+
+def test_list_shows_every_name_and_setting(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "list") == 0
+    out = capsys.readouterr().out
+    for table in (POLICIES, ENVIRONMENTS):
+        for name, factory in table.items():
+            assert f"  {name}: " in out
+            assert all(f"{setting}=" in out for setting in settings_of(factory))
+
+
+def test_list_as_json(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "list", "policies", "--json") == 0
+    listing = json.loads(capsys.readouterr().out)
+    assert list(listing) == ["policies"]
+    assert listing["policies"]["recurrent"]["settings"]["energy"] == 0.1
+
+
+def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
+    policies = ["uniform", "swa(alpha=0.1)"]
+    arguments = [x for policy in policies for x in ("--policy", policy)]
+    assert run(monkeypatch, "compare", "-e", "bernoulli", *arguments, *SMALL, "--json") == 0
+    out = json.loads(capsys.readouterr().out)
+    assert {k: v for k, v in out.items() if k != "policies"} == {
+        "environment": "bernoulli",
+        "horizon": 60,
+        "runs": 3,
+        "seed": 0,
+        "measure": "regret",
+    }
+    finals = compare(policies, "bernoulli", horizon=60, runs=3).final()
+    assert set(out["policies"]) == set(policies)
+    for policy, final in finals.items():
+        assert out["policies"][policy] == pytest.approx(final._asdict())
+        assert final.low <= final.mean <= final.high
+
+
+def test_compare_ranks_best_first_and_draws(monkeypatch, capsys, tmp_path: Path) -> None:
+    figure = tmp_path / "new" / "curves.png"
+    policies = ["-p", "uniform", "-p", "oracle"]
+    code = run(monkeypatch, "compare", "-e", "rotting", *policies, *SMALL, "--plot", str(figure))
+    out = capsys.readouterr()
+    assert code == 0
+    assert out.out.index("oracle") < out.out.index("uniform")
+    assert f"figure: {figure}" in out.out
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert out.err == "", "quiet where there is no terminal"
+
+
+def test_policy_regret_brings_the_oracle_along(monkeypatch, capsys) -> None:
+    arguments = ["-e", "rotting", "-p", "uniform", *SMALL, "--measure", "policy_regret", "--json"]
+    assert run(monkeypatch, "compare", *arguments) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert list(out["policies"]) == ["uniform"]
+    assert out["policies"]["uniform"]["mean"] == pytest.approx(15, abs=4)
+
+
+def test_one_run_has_no_interval(monkeypatch, capsys) -> None:
+    arguments = ["compare", "-e", "rotting", "-p", "uniform", "-T", "20", "--runs", "1"]
+    assert run(monkeypatch, *arguments, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["policies"]["uniform"]["low"] is None
+    assert run(monkeypatch, *arguments) == 0
+    assert "one run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-e", "sinusoidl", "-p", "swa"], "environment must be one of"),
+        (["-e", "sinusoidl", "-p", "swa"], "did you mean 'sinusoidal'?"),
+        (["-e", "rotting", "-p", "tompson"], "did you mean 'thompson'?"),
+        (["-e", "rotting", "-p", "swa(window=3)"], "a setting of swa must be one of alpha"),
+        (["-e", "rotting", "-p", "swa(alpha=-1)"], "alpha must be a positive number, got -1"),
+        (["-e", "rotting", "-p", "recurrent(hidden=0)"], "hidden must be a whole number"),
+        (["-e", "rotting", "-p", "recurrent(epsilon=1.5)"], "epsilon must be a probability"),
+        (["-e", "rotting", "-p", "swa", "--horizon", "0"], "horizon must be a whole number of"),
+        (["-e", "rotting", "-p", "swa", "--runs", "-2"], "runs must be a whole number of"),
+        (["-e", "rotting", "-p", "swa", "--seed", "-2"], "seed must be a whole number of"),
+        (["-e", "rotting", "-p", "swa", "--measure", "x"], "measure must be one of regret"),
+        (["-e", "rotting", "-p", "swa", "--horizon", "many"], "'many' is not a valid integer"),
+        (["-e", "rotting"], "Missing option"),
+        (["-e", "rotting", "-p", "swa", "--plot", "curves.xyz"], "plot must be a file name ending"),
+        (["-e", "rotting", "-p", "swa", "--plot", "/dev/null/a.png"], "plot must be a file that"),
+        (["-e", "rotting", "-p", "swa", "--plot", "tests"], "plot must be"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(monkeypatch, capsys, arguments, message) -> None:
+    def work(*_: object, **__: object) -> None:
+        pytest.fail("the work has started")
+
+    monkeypatch.setattr("driftbandits.comparison.simulate", work)
+    assert run(monkeypatch, "compare", *arguments) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_figure_that_exists_is_kept_when_it_cannot_be_drawn_anew(monkeypatch, tmp_path) -> None:
+    old = tmp_path / "old.png"
+    old.write_bytes(b"old")
+    assert run(monkeypatch, "compare", "-e", "x", "-p", "swa", "--plot", str(old)) == 2
+    assert old.read_bytes() == b"old"
+    assert run(monkeypatch, "compare", "-e", "x", "-p", "y", "--plot", str(tmp_path / "n.png")) == 2
+    assert not (tmp_path / "n.png").exists(), "a refused call leaves nothing behind"
+
+
+def test_interrupt_ends_at_once_with_one_line(tmp_path: Path) -> None:
+    arguments = ["compare", "-e", "sinusoidal", "-p", "uniform", "-T", "100000000", "-n", "1"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+    )
+    time.sleep(8)
+    assert process.poll() is None, "it should have been at work"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.split() == ["stopped"]
+
+
+def test_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+    """Python's pty stands for the terminal."""
+    code = (
+        "import os, pty, sys\n"
+        f"sys.exit(os.waitstatus_to_exitcode(pty.spawn({COMMAND!r} + sys.argv[1:])))"
+    )
+    arguments = ["compare", "-e", "rotting", "-p", "uniform", *SMALL]
+    out = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "XDG_CACHE_HOME": str(tmp_path)},
+        check=True,
+    )
+    assert "100%" in out.stdout
+    assert "95% interval" in out.stdout
+    assert list(tmp_path.glob("driftbandits/*")), "compiled programs are kept for the next call"
