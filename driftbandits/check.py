@@ -23,10 +23,12 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def whole(at_least: int = 1, **values: Any) -> None:
+def whole(at_least: int = 1, at_most: int = 2**31 - 1, **values: Any) -> None:
     for name, value in values.items():
         if not is_whole(value) or value < at_least:
             fail(name, f"a whole number of at least {at_least}", value)
+        if value > at_most:
+            fail(name, f"a whole number of at most {at_most}", value)
 
 
 def positive(**values: Any) -> None:

@@ -201,6 +201,21 @@ def test_late_lost_and_reordered_rewards_do_no_harm(name: str, problem: str) -> 
     assert 0 <= decision.arm < case.spec.num_arms
 
 
+@each_case
+def test_no_call_of_lapack(name: str, problem: str) -> None:
+    """Two blocks of runs at a time that call it can wait for each other for ever."""
+    case = compiled(name, problem)
+    state, decisions = experienced(name, problem)
+    keys = jax.random.split(jax.random.key(0), 2)
+    context = seen_by(case.policy, case.spec, np.random.default_rng(2))
+    everything = jnp.ones(case.spec.num_arms, bool)
+    states, tickets = jax.tree.map(lambda x: jnp.stack([x, x]), (state, decisions[-1].ticket))
+    act = jax.jit(jax.vmap(case.policy.act, (0, 0, None, None)))
+    learn = jax.jit(jax.vmap(case.policy.learn, (0, 0, None)))
+    lowered = act.lower(keys, states, context, everything), learn.lower(states, tickets, 1.0)
+    assert not any("lapack" in program.as_text() for program in lowered)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

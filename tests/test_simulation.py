@@ -117,6 +117,8 @@ def test_progress_goes_from_nothing_to_all() -> None:
         ({"horizon": 10, "record_every": 0}, "record_every must be a whole number"),
         ({"horizon": 10, "cores": 0}, "cores must be a whole number of at least 1, got 0"),
         ({"horizon": 10, "chunk": 0}, "chunk must be a whole number of at least 1, got 0"),
+        ({"horizon": 10, "seed": 2**40}, "seed must be a whole number of at most 2147483647"),
+        ({"horizon": 10**12}, "horizon must be a whole number of at most 2147483647"),
         ({"horizon": 2.5}, "horizon must be a whole number of at least 1, got 2.5"),
     ],
 )

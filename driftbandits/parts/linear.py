@@ -12,7 +12,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.linalg import cho_solve
 
 from driftbandits.parts.arms import set_arm
 
@@ -72,7 +71,26 @@ def fit_arm(
 
     start = precision * jnp.eye(dim), jnp.zeros(dim)
     information, moment = jax.lax.fori_loop(0, blocks, add_moments, start)
-    factor = jnp.linalg.cholesky(information), True
-    mean = cho_solve(factor, moment)
+    covariance = inverse(information)
+    mean = covariance @ moment
+    mean += covariance @ (moment - information @ mean)  # once more, for the digits lost
     squares = jax.lax.fori_loop(0, blocks, add_squares, precision * mean @ mean)
-    return mean, cho_solve(factor, jnp.eye(dim)), squares
+    return mean, covariance, squares
+
+
+def inverse(matrix: Array) -> Array:
+    """Of a symmetric positive definite matrix, by Gauss-Jordan elimination in place.
+
+    LAPACK would be a little faster, but JAX's batched calls of it wait for the threads that our
+    blocks run on: two blocks at a time can wait for each other for ever.
+    """
+    rows = jnp.arange(matrix.shape[0])
+
+    def eliminate(k: Array, a: Array) -> Array:
+        here = rows == k
+        pivot, column = 1 / a[k, k], a[:, k]
+        row = jnp.where(here, pivot, a[k] * pivot)
+        others = jnp.where(here[None, :], 0.0, a) - jnp.outer(column, row)
+        return jnp.where(here[:, None], row, others)
+
+    return jax.lax.fori_loop(0, matrix.shape[0], eliminate, matrix)

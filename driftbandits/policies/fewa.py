@@ -40,11 +40,11 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
 
     Args:
         alpha: scales the confidence bonus (the theory asks for 4, practice for 0.06).
-        longest: longest window; none is the horizon, or 100000 where it is unknown.
+        longest: longest window; none is the horizon, but at most 100000.
             Memory is num_arms times this.
     """
     check.positive(alpha=alpha)
-    size = (spec.horizon or LONGEST) if longest is None else longest
+    size = min(spec.horizon or LONGEST, LONGEST) if longest is None else longest
     check.whole(longest=size)
 
     def init(key: Key) -> Windows:
