@@ -67,7 +67,7 @@ def test_coins_that_are_not_available_do_not_count() -> None:
     np.testing.assert_allclose(law, [expected[0], 0, expected[1]], atol=1e-4)
 
 
-@pytest.mark.parametrize("freedom", [None, [6.0, 12.0, 5000.0]])
+@pytest.mark.parametrize("freedom", [None, [6.0, 12.0, 5000.0], [3.0, 3.0, 3.0]])
 @pytest.mark.parametrize(
     ("centres", "scales"),
     [
@@ -75,6 +75,7 @@ def test_coins_that_are_not_available_do_not_count() -> None:
         ([50.0, 49.99, 1.2], [0.01, 0.02, 7.0]),
         ([0.3, 0.0, -1.0], [1e-3, 1.0, 10.0]),
         ([1.0, 1.0001, 0.9], [1e-4, 1e-4, 0.1]),
+        ([-40.0, 50.0, 0.0], [1e-7, 1e-7, 1.0]),
     ],
 )
 def test_scores(centres: list[float], scales: list[float], freedom: list[float] | None) -> None:
@@ -91,3 +92,11 @@ def test_scores(centres: list[float], scales: list[float], freedom: list[float] 
         )
     ]
     np.testing.assert_allclose(law, truth(laws), atol=2e-4)
+
+
+def test_scores_without_any_spread() -> None:
+    nothing, everything = jnp.zeros(3), jnp.ones(3, bool)
+    one_best = best_score_probabilities(jnp.array([1.0, 3.0, 2.0]), nothing, everything)
+    np.testing.assert_allclose(one_best, [0, 1, 0], atol=1e-6)
+    tied = best_score_probabilities(nothing, nothing, everything, jnp.full(3, 6.0))
+    np.testing.assert_allclose(tied, [1 / 3] * 3, atol=1e-6)

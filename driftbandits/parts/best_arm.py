@@ -68,9 +68,10 @@ def best_score_probabilities(
     centres: Array, scales: Array, available: Array, freedom: Array | None = None
 ) -> Array:
     """P(best) for independent normal scores, or Student's with `freedom` degrees for each arm."""
-    scales = jnp.maximum(scales, jnp.finfo(jnp.float32).tiny)[:, None]
     highest = jnp.max(centres, where=available, initial=-jnp.inf)
     centres = (centres - highest)[:, None]
+    # Nodes must differ in float32; a law that is narrower than that does not win from afar.
+    scales = jnp.maximum(scales[:, None], 1e-5 * jnp.abs(centres) + 1e-25)
 
     def log_density(x: Array) -> Array:
         square = ((x - centres[..., None]) / scales[..., None]) ** 2
@@ -79,5 +80,5 @@ def best_score_probabilities(
         dof = freedom[:, None, None]
         return -(dof + 1) / 2 * jnp.log1p(square / dof)
 
-    reach = jnp.sinh(jnp.linspace(-3.5, 3.5, 41))
+    reach = jnp.sinh(jnp.linspace(-4.5, 4.5, 53))
     return best_arm_probabilities(log_density, centres + scales * reach, available)

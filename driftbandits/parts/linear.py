@@ -16,6 +16,9 @@ from jax import Array
 from driftbandits.parts.arms import set_arm
 
 
+LEAST_SPREAD = 1e-12
+
+
 class LinearPosterior(NamedTuple):
     mean: Array  # (num_arms, dim) float32
     covariance: Array  # (num_arms, dim, dim) float32, inverse of the precision
@@ -27,9 +30,12 @@ def prior(num_arms: int, dim: int, precision: float) -> LinearPosterior:
 
 
 def predict(posterior: LinearPosterior, z: Array) -> tuple[Array, Array]:
-    """Mean and spread z' P^-1 z of every arm's score, each (num_arms,)."""
+    """Mean and spread z' P^-1 z of every arm's score, each (num_arms,).
+
+    The spread stays above zero, so that sampling breaks the tie where all features are zero.
+    """
     spread = jnp.einsum("i,kij,j->k", z, posterior.covariance, z)
-    return posterior.mean @ z, jnp.maximum(spread, 0.0)
+    return posterior.mean @ z, jnp.maximum(spread, LEAST_SPREAD)
 
 
 def update(
