@@ -56,7 +56,7 @@ def print_comparison(comparison: Comparison) -> None:
         f"{comparison.environment}: {comparison.measure} after {comparison.horizon} pulls, "
         f"{comparison.runs} runs, seed {comparison.seed}"
     )
-    table = Table(title=escape(title), title_justify="left")
+    table = Table()
     table.add_column("")
     table.add_column("policy")
     table.add_column("mean", justify="right")
@@ -65,7 +65,9 @@ def print_comparison(comparison: Comparison) -> None:
         missing = np.isnan(final.low)
         interval = "one run" if missing else f"{number(final.low)} to {number(final.high)}"
         table.add_row(str(rank), escape(policy), number(final.mean), interval)
-    Console(width=None if Console().is_terminal else 120).print(table)
+    console = Console(width=None if Console().is_terminal else 120, highlight=False)
+    console.print(f"[bold]{escape(title)}[/bold]")
+    console.print(table)
 
 
 def number(value: np.ndarray) -> str:

@@ -133,6 +133,7 @@ def test_mean_energy_loosens_the_bound_by_its_size(num_arms):
     tight = sharp_logits(num_arms, low=-1.0) + 0.7
     assert softmax(tight) @ tight == pytest.approx(0.7)
     assert largest_logit_bound(num_arms, 0.7) == pytest.approx(tight[0])
+    assert largest_logit_bound(num_arms, -0.7) == largest_logit_bound(num_arms, 0.7)
 
 
 @pytest.mark.parametrize("num_arms", NUMBERS_OF_ARMS)
