@@ -16,12 +16,11 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks import torch_loop
-from driftbandits import simulate
+from driftbandits import POLICIES, simulate
 
 REPEATS = 5
 TORCH_STEPS = 400
 CORES = os.cpu_count() or 1
-INDEX_POLICIES = ["swa", "eff_fewa", "uniform"]
 
 
 def per_step(work: Callable[[], object], steps: int) -> float:
@@ -41,10 +40,10 @@ def contestants() -> dict[str, tuple[Callable[[], object], int]]:
         "recurrent, eager PyTorch, 1 thread": (lambda: torch_loop.run(TORCH_STEPS), TORCH_STEPS),
         "recurrent, 1 core": (ours("recurrent", 1000, 8, 1), 8000),
         f"recurrent, {CORES} cores": (ours("recurrent", 1000, 16, CORES), 16_000),
-        "thompson, 1 core": (ours("thompson", 5000, 16, 1), 80_000),
     }
-    for policy in INDEX_POLICIES:
-        found[f"{policy}, 1 core"] = ours(policy, 20_000, 16, 1), 320_000
+    for policy in POLICIES:
+        if policy != "recurrent":
+            found[f"{policy}, 1 core"] = ours(policy, 1000, 64, 1), 64_000
     return found
 
 

@@ -16,7 +16,12 @@ def fail(name: str, rule: str, value: object) -> NoReturn:
 
 
 def is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def is_whole(value: object) -> bool:

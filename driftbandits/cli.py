@@ -77,7 +77,7 @@ def compare(
       mean_regret       the same per pull
       realised_regret   on sampled rewards of all arms, the paper's formula
       policy_regret     against the oracle on its own trajectory (where pulls change the world)
-      own_count_regret  against the best arm at the policy's own counts (there the same as regret)
+      own_count_regret  against the best arm at the policy's own counts (another name for regret)
 
     \b
     Examples:
@@ -120,6 +120,9 @@ def main() -> None:
     except InputError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except OSError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped", err=True)
         os._exit(130)  # the threads of a simulation would keep the interpreter waiting

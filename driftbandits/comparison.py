@@ -42,8 +42,8 @@ class Comparison(NamedTuple):
             policy: {name: number(value) for name, value in final._asdict().items()}
             for policy, final in self.final().items()
         }
-        about = {name: getattr(self, name) for name in self._fields[:5]}
-        return {**about, "policies": policies}
+        about = ("environment", "horizon", "runs", "seed", "measure")
+        return {**{name: getattr(self, name) for name in about}, "policies": policies}
 
 
 Progress = Callable[[str, int, int], None]

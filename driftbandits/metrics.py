@@ -21,7 +21,7 @@ def regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
 
 
 def realised_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
-    """The paper's formula: the highest sampled reward of all arms minus the one received."""
+    """The paper's formula: the highest sampled reward of the available arms minus the received."""
     return trace.realised_regret
 
 

@@ -27,7 +27,7 @@ from driftbandits.policies import build_policy
 
 POINTS = 1000  # how many times a run is recorded by default
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
-NARROWEST, WIDEST = 4, 16
+NARROWEST, WIDEST = 4, 64
 TURNS = 8  # blocks under way per core
 
 
@@ -50,8 +50,9 @@ class Record(NamedTuple):
     expected_reward: Array
     reward: Array
     pulls: Array
-    without_arm: Array  # steps with no arm available
-    not_finite: Array  # rewards that are infinite or not a number
+    nothing_available: Array  # steps without an available arm
+    not_finite: Array  # steps with a reward or a mean that is not a finite number
+    no_choice: Array  # steps in which the policy named no available arm
 
 
 class Keys(NamedTuple):
@@ -67,8 +68,8 @@ class Block(NamedTuple):
     """Some runs side by side, and how far they are."""
 
     first_run: int
-    keys: Keys  # (width,) each
     done: int = 0
+    keys: Keys | None = None  # (width,) each; made when the block starts
     states: State = None  # of the world and the policy
 
 
@@ -116,21 +117,28 @@ def simulate(
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
     every = -(-horizon // POINTS) if record_every is None else record_every
-    cores = (os.cpu_count() or 1) if cores is None else cores
+    cores = available_cores() if cores is None else cores
     check.whole(record_every=every, cores=cores)
 
     program = compile_block(policy, environment, every, max(1, chunk // every))
     width = block_width(policy)
-    blocks = [Block(first, block_keys(seed, first, width)) for first in range(0, runs, width)]
-    records = run_blocks(program, blocks, horizon, cores, progress or ignore)
+    blocks = [Block(first_run) for first_run in range(0, runs, width)]
+    keys_of = partial(block_keys, seed, width)
+    records = run_blocks(program, keys_of, blocks, horizon, cores, progress or ignore)
     return add_up(records, horizon, every, runs)
+
+
+def available_cores() -> int:
+    """Cores that this process may use, where the system tells."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def ignore(done: int, total: int) -> None:
     """Nobody wants to know how far it is."""
 
 
-def block_keys(seed: int, first_run: int, width: int) -> Keys:
+def block_keys(seed: int, width: int, first_run: int) -> Keys:
     """A run's keys depend on the seed and its index alone."""
     runs = jnp.arange(first_run, first_run + width)
     own = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), runs)
@@ -149,8 +157,8 @@ def block_width(policy: Policy) -> int:
 def compile_block(policy: Policy, environment: Environment, every: int, points: int) -> Program:
     """The program that carries a block forward by up to `points` recorded times.
 
-    The number of steps is an argument of the compiled loop, so that it is the same machine code
-    that makes every step, whatever the chunk.
+    The number of steps is an argument of the compiled loop, so that XLA does not shape the code
+    of a step by it.
     """
     jit = partial(jax.jit, compiler_options={"xla_cpu_multi_thread_eigen": False})
 
@@ -205,12 +213,18 @@ def note(rewards: Rewards, available: Array, arm: Array) -> Record:
         sampled,
         (jnp.arange(available.size) == arm).astype(jnp.int32),
         (~available.any()).astype(jnp.int32),
-        (~jnp.isfinite(sampled)).astype(jnp.int32),
+        (~jnp.isfinite(rewards.sampled + rewards.mean).all()).astype(jnp.int32),
+        ((arm < 0) | ~available[arm]).astype(jnp.int32),
     )
 
 
 def run_blocks(
-    program: Program, blocks: list[Block], horizon: int, cores: int, progress: Progress
+    program: Program,
+    keys_of: Callable[[int], Keys],
+    blocks: list[Block],
+    horizon: int,
+    cores: int,
+    progress: Progress,
 ) -> list[list[Record]]:
     """Carries all blocks to the horizon, on threads; returns each block's records in time order."""
     records: dict[int, list[Record]] = {block.first_run: [] for block in blocks}
@@ -219,25 +233,25 @@ def run_blocks(
     stop = threading.Event()
     workers = min(cores, len(blocks))
     for _ in range(workers):
-        args = (program, horizon, waiting, moved, stop)
+        args = (program, keys_of, horizon, waiting, moved, stop)
         threading.Thread(target=work, args=args, daemon=True).start()
 
     # Only some blocks take turns at a time, which bounds the memory.
     unstarted = iter(blocks)
     for block in islice(unstarted, TURNS * workers):
         waiting.put(block)
-    steps_done = dict.fromkeys(records, 0)
-    progress(0, horizon * len(blocks))
+    done, total = 0, horizon * len(blocks)
+    progress(done, total)
     try:
-        while sum(steps_done.values()) < horizon * len(blocks):
+        while done < total:
             outcome = moved.get()
             if isinstance(outcome, Exception):
                 raise outcome
             block, record = outcome
             refuse_broken(record, block.first_run)
             records[block.first_run].append(record)
-            steps_done[block.first_run] = block.done
-            progress(sum(steps_done.values()), horizon * len(blocks))
+            done += (block.done - 1) % program.steps + 1  # what this chunk has added
+            progress(done, total)
             successor = block if block.done < horizon else next(unstarted, None)
             if successor is not None:
                 waiting.put(successor)
@@ -250,6 +264,7 @@ def run_blocks(
 
 def work(
     program: Program,
+    keys_of: Callable[[int], Keys],
     horizon: int,
     waiting: "queue.SimpleQueue[Block | None]",
     moved: "queue.SimpleQueue[tuple[Block, Record] | Exception]",
@@ -258,19 +273,21 @@ def work(
     """A thread's life: take a waiting block, carry it one chunk forward, hand it back."""
     while (block := waiting.get()) is not None and not stop.is_set():
         try:
-            states = program.start(block.keys) if block.states is None else block.states
+            keys = block.keys or keys_of(block.first_run)
+            states = program.start(keys) if block.states is None else block.states
             done = min(block.done + program.steps, horizon)
-            states, record = program.proceed(states, block.keys, block.done, done)
-            moved.put((block._replace(done=done, states=states), jax.device_get(record)))
+            states, record = program.proceed(states, keys, block.done, done)
+            moved.put((Block(block.first_run, done, keys, states), jax.device_get(record)))
         except Exception as error:
             moved.put(error)
 
 
 def refuse_broken(record: Record, first_run: int) -> None:
-    """Refuses a world without an available arm, or with a reward that is not a number."""
+    """Refuses a world that makes no sense, and a policy that has diverged."""
     for name, rule, steps in (
-        ("available", "true for at least one arm at every step", record.without_arm),
+        ("available", "true for at least one arm at every step", record.nothing_available),
         ("reward", "a finite number at every step", record.not_finite),
+        ("arm", "an available one (has the policy diverged to NaN?)", record.no_choice),
     ):
         if steps.any():
             run = first_run + int(np.argmax(steps.any(axis=0)))

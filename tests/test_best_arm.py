@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from driftbandits import BanditSpec, build_policy
 from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.beta import best_coin_probabilities
 
@@ -58,6 +59,18 @@ def test_random_coins() -> None:
         wins = np.round(pulls * np.clip(means, 0, 1))
         law, expected = coins(list(1 + wins), list(1 + np.round(pulls) - np.round(wins)))
         np.testing.assert_allclose(law, expected, atol=1e-4)
+
+
+def test_narrow_coins_are_drawn_as_often_as_the_law_says() -> None:
+    """Near 1 the sampled means of two good arms look the same in float32; their odds do not."""
+    policy = build_policy("thompson", BanditSpec(2))
+    counts = jnp.full(2, 1_000_000), jnp.zeros(2, jnp.int32)
+    state = policy.init(jax.random.key(0))._replace(wins=counts[0], losses=counts[1])
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    decide = jax.jit(jax.vmap(lambda k: policy.act(k, state, jnp.zeros(0), jnp.ones(2, bool))[0]))
+    decisions = decide(keys)
+    np.testing.assert_allclose(decisions.probabilities[0], [0.5, 0.5], atol=1e-4)
+    assert float(decisions.arm.mean()) == pytest.approx(0.5, abs=4 * 0.5 / len(keys) ** 0.5)
 
 
 def test_coins_that_are_not_available_do_not_count() -> None:

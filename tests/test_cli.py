@@ -140,8 +140,10 @@ def test_a_figure_that_exists_is_kept_when_it_cannot_be_drawn_anew(monkeypatch, 
     old.write_bytes(b"old")
     assert run(monkeypatch, "compare", "-e", "x", "-p", "swa", "--plot", str(old)) == 2
     assert old.read_bytes() == b"old"
-    assert run(monkeypatch, "compare", "-e", "x", "-p", "y", "--plot", str(tmp_path / "n.png")) == 2
-    assert not (tmp_path / "n.png").exists(), "a refused call leaves nothing behind"
+    assert (
+        run(monkeypatch, "compare", "-e", "x", "-p", "y", "--plot", str(tmp_path / "n/n.png")) == 2
+    )
+    assert not (tmp_path / "n").exists(), "a refused call leaves nothing behind"
 
 
 def test_interrupt_ends_at_once_with_one_line(tmp_path: Path) -> None:

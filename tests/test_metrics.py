@@ -5,6 +5,7 @@ import pytest
 
 from driftbandits import MEASURES, Trace, estimate, paired_difference, simulate
 from driftbandits.metrics import mean_regret, own_count_regret, policy_regret, realised_regret
+from driftbandits.report.curves import MEANINGS
 
 LIFE = 7500
 
@@ -72,6 +73,7 @@ def test_mean_regret_is_per_pull() -> None:
 
 
 def test_every_measure_has_a_shape_and_a_sentence(rotting: dict[str, Trace]) -> None:
+    assert set(MEANINGS) == set(MEASURES), "a figure needs a name for its axis"
     for name, measure in MEASURES.items():
         values = measure(rotting["swa"], rotting["oracle"])
         assert values.shape == (4, 60), name

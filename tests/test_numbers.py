@@ -15,7 +15,7 @@ SLOW = "neural_linear"  # at full size by `make numbers` only; here on a fifth o
     ids=lambda case: f"{case.environment}-{case.policy}",
 )
 def test_regret_is_in_the_range_that_prototypes_reached(case: Case) -> None:
-    final = measure(case, RUNS).final()[case.policy]
+    final = measure(case).final()[case.policy]
     assert case.low <= final.mean <= case.high
 
 

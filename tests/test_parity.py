@@ -127,7 +127,9 @@ def test_window_policies(name: str, problem: Problem, masked: bool) -> None:
 @jax.jit
 def posterior_sample(key: Any, wins: Any, losses: Any) -> Any:
     """From the half of the key that the policy spends on it."""
-    return jax.random.beta(jax.random.split(key)[0], 1.0 + wins, 1.0 + losses)
+    win_key, loss_key = jax.random.split(jax.random.split(key)[0])
+    odds = jax.random.loggamma(win_key, 1.0 + wins) - jax.random.loggamma(loss_key, 1.0 + losses)
+    return jax.nn.sigmoid(odds)
 
 
 @pytest.mark.parametrize(

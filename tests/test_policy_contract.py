@@ -230,6 +230,7 @@ def test_no_call_of_lapack(name: str, problem: str) -> None:
         ("recurrent(baseline_rate=-0.1)", r"baseline_rate must be a probability in \[0, 1\]"),
         ("recurrent(history=1)", "history must be true or false, got 1"),
         ("swa(alpha=0)", "alpha must be a positive number, got 0"),
+        ("swa(alpha=1" + "0" * 400 + ")", "alpha must be a positive number, got 1"),
         ("swa(doubling=2)", "doubling must be true or false, got 2"),
         ("fewa(longest=0)", "longest must be a whole number of at least 1, got 0"),
         ("eff_fewa(ratio=1)", r"ratio must be a number in \(1, 2\], got 1"),

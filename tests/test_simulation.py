@@ -13,9 +13,9 @@ from driftbandits import InputError, Trace, build_environment, simulate
 
 CASES = [
     ("recurrent(hidden=16)", "sinusoidal", 60, 6),
-    ("thompson", "bernoulli(max_consecutive=3)", 120, 20),
-    ("fewa", "rotting", 120, 18),
-    ("lin_ts", "rotating_wheel", 120, 18),
+    ("thompson", "bernoulli(max_consecutive=3)", 120, 70),
+    ("fewa", "rotting", 120, 70),
+    ("lin_ts", "rotating_wheel", 120, 70),
     ("neural_linear(hidden=8, batch=32, train_steps=4)", "wheel", 60, 10),
 ]
 
@@ -146,6 +146,11 @@ def test_a_reward_that_is_not_finite_is_refused(value: float) -> None:
 
     with pytest.raises(InputError, match="reward must be a finite number at every step"):
         simulate("uniform", world._replace(rewards=rewards), horizon=5)
+
+
+def test_a_policy_that_diverges_is_refused() -> None:
+    with pytest.raises(InputError, match=r"arm must be an available one.*diverged"):
+        simulate("recurrent(hidden=8, learning_rate=1e30)", "bernoulli", horizon=50)
 
 
 def test_an_error_inside_a_policy_reaches_the_caller() -> None:

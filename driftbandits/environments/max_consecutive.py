@@ -1,7 +1,8 @@
 """A limit on pulls in a row, for any environment.
 
 After `limit` pulls of one arm in a row its reward is 0, until another arm is pulled. Its mean is
-then 0 too, so the regret compares with the best arm that is not exhausted.
+then 0 too, so the regret compares with the best arm that is not exhausted, as long as one of the
+others is worth more than nothing (else doing so pays best, and is what the regret compares with).
 
 Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit with Correlative Arms".
 """
@@ -24,7 +25,8 @@ class LimitedState(NamedTuple):
 def max_consecutive(environment: Environment, limit: int) -> Environment:
     """An arm pays nothing after this many pulls in a row, until another arm is pulled."""
     check.whole(max_consecutive=limit)
-    spec = environment.spec
+    low, high = environment.spec.reward_range
+    spec = environment.spec._replace(reward_range=(min(low, 0.0), max(high, 0.0)))
 
     def init(key: Key) -> LimitedState:
         return LimitedState(environment.init(key), jnp.int32(-1), jnp.int32(0))

@@ -39,10 +39,12 @@ def draw(key: Key, law: Array) -> Array:
     """One arm from the law, by one uniform number; never one of probability zero.
 
     The uniform number is at most 1 - 2^-23, so its product with the total stays below the total.
+    A law that is not a number gives the arm -1, which the simulator refuses.
     """
     cumulative = jnp.cumsum(law)
     level = jax.random.uniform(key) * cumulative[-1]
-    return jnp.argmax(cumulative > level).astype(jnp.int32)
+    arm = jnp.argmax(cumulative > level)
+    return jnp.where(jnp.isnan(cumulative[-1]), -1, arm).astype(jnp.int32)
 
 
 def set_arm(values: Array, arm: Array, value: Array) -> Array:

@@ -15,7 +15,6 @@ from jax import Array
 
 from driftbandits.parts.arms import set_arm
 
-
 LEAST_SPREAD = 1e-12
 
 

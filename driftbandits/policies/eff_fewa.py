@@ -17,7 +17,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law, require_some, set_arm
+from driftbandits.parts.arms import draw, greedy_law, set_arm
 from driftbandits.policies.fewa import LONGEST, filter_bonus
 
 
@@ -50,7 +50,6 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
         return Levels(zeros, zeros, counts, jnp.zeros(spec.num_arms, jnp.int32))
 
     def act(key: Key, levels: Levels, context: Array, available: Array) -> tuple[Decision, Levels]:
-        require_some(available)
         bonus = filter_bonus(alpha, spec.noise, levels.pulls)
         active = filter_levels(levels, windows, available, bonus)
         law = greedy_law(-levels.pulls.astype(jnp.float32), active)

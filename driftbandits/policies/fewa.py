@@ -20,7 +20,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law, require_some
+from driftbandits.parts.arms import draw, greedy_law
 from driftbandits.parts.windows import Windows, empty_windows, last_rewards, remember
 
 LONGEST = 100_000
@@ -53,7 +53,6 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
     def act(
         key: Key, windows: Windows, context: Array, available: Array
     ) -> tuple[Decision, Windows]:
-        require_some(available)
         bonus = filter_bonus(alpha, spec.noise, windows.pulls)
         active = filter_arms(windows, available, bonus, size)
         law = greedy_law(-windows.pulls.astype(jnp.float32), active)

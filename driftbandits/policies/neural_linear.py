@@ -10,9 +10,9 @@ the pulled arm's output, and the posteriors are built anew from all data in memo
 
 Riquelme, Tucker & Snoek (2018), "Deep Bayesian bandits showdown". The defaults are the settings of
 its table 2; those of the public example are layers=1, hidden=50, initial_pulls=2, train_every=50,
-train_steps=100, noise_shape=6, noise_scale=6. The score z' beta_k is sampled in place of beta_k: it
-is a Student's t with 2 a_k degrees of freedom. b_k grows by residuals, which is the same number.
-Between two trainings only the pulled arm's posterior is updated, by one rank.
+train_steps=100, noise_shape=6, noise_scale=6, restart_rate=false. The score z' beta_k is sampled in
+place of beta_k: it is a Student's t with 2 a_k degrees of freedom. b_k grows by residuals, which is
+the same number. Between two trainings only the pulled arm's posterior is updated, by one rank.
 """
 
 from typing import NamedTuple

@@ -77,9 +77,9 @@ def epoch_lengths(horizon: int | None, doubling: bool) -> list[int]:
 
 
 def window_length(horizon: int, spec: BanditSpec, alpha: float) -> int:
-    """M of the formula above."""
+    """M of the formula above, but at most the horizon."""
     inside = 16 * (spec.noise * horizon / spec.num_arms) ** 2 * math.log(math.sqrt(2) * horizon)
-    return math.ceil(alpha * inside ** (1 / 3))
+    return math.ceil(min(alpha * inside ** (1 / 3), horizon))
 
 
 def sum_of_last(windows: Windows, arm: Array, count: Array) -> Array:

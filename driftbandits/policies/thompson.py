@@ -19,8 +19,8 @@ from driftbandits.parts.beta import best_coin_probabilities
 
 
 class ThompsonState(NamedTuple):
-    wins: Array  # (num_arms,) float32
-    losses: Array  # (num_arms,) float32
+    wins: Array  # (num_arms,) int32
+    losses: Array  # (num_arms,) int32
 
 
 class ThompsonTicket(NamedTuple):
@@ -33,23 +33,30 @@ def thompson(spec: BanditSpec) -> Policy:
     low, high = spec.reward_range
 
     def init(key: Key) -> ThompsonState:
-        return ThompsonState(jnp.zeros(spec.num_arms), jnp.zeros(spec.num_arms))
+        nothing = jnp.zeros(spec.num_arms, jnp.int32)
+        return ThompsonState(nothing, nothing)
 
     def act(
         key: Key, state: ThompsonState, context: Array, available: Array
     ) -> tuple[Decision, ThompsonState]:
         require_some(available)
-        theta_key, level_key = jax.random.split(key)
-        a, b = 1 + state.wins, 1 + state.losses
-        theta = jax.random.beta(theta_key, a, b)
-        arm = jnp.argmax(jnp.where(available, theta, -1.0)).astype(jnp.int32)
+        odds_key, level_key = jax.random.split(key)
+        a, b = (1 + count.astype(jnp.float32) for count in state)
+        odds = sample_log_odds(odds_key, a, b)
+        arm = jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32)
         ticket = ThompsonTicket(arm, jax.random.uniform(level_key))
         return Decision(arm, best_coin_probabilities(a, b, available), ticket), state
 
     def learn(state: ThompsonState, ticket: ThompsonTicket, reward: Array) -> ThompsonState:
         share = (jnp.clip(reward, low, high) - low) / (high - low)
-        pulled = (jnp.arange(spec.num_arms) == ticket.arm).astype(jnp.float32)
-        won = (ticket.level < share).astype(jnp.float32)
-        return ThompsonState(state.wins + won * pulled, state.losses + (1 - won) * pulled)
+        pulled = jnp.arange(spec.num_arms) == ticket.arm
+        won = ticket.level < share
+        return ThompsonState(state.wins + (pulled & won), state.losses + (pulled & ~won))
 
     return Policy(init, act, learn)
+
+
+def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
+    """log(theta / (1 - theta)), theta ~ Beta(a, b): near 1 float32 cannot tell thetas apart."""
+    a_key, b_key = jax.random.split(key)
+    return jax.random.loggamma(a_key, a) - jax.random.loggamma(b_key, b)

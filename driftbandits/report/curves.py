@@ -1,10 +1,10 @@
 """A comparison as a figure: one line per policy, with its 95% band."""
 
+import os
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from driftbandits import check
@@ -12,6 +12,7 @@ from driftbandits.comparison import Comparison
 
 # Okabe & Ito's colours, which colour-blind readers can tell apart.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+FORMATS = [".png", ".svg", ".pdf"]
 LINES = ["-", "--", ":", "-."]
 MEANINGS = {
     "regret": "cumulative regret",
@@ -24,26 +25,20 @@ MEANINGS = {
 
 def check_figure_path(path: Path) -> None:
     """Refuses a path that a figure cannot be written to, before any work is done."""
-    formats = FigureCanvasAgg.get_supported_filetypes()
-    if path.suffix[1:].lower() not in formats:
-        check.fail("plot", f"a file name ending in one of {', '.join(sorted(formats))}", str(path))
+    if path.suffix.lower() not in FORMATS:
+        check.fail("plot", f"a file name ending in one of {', '.join(FORMATS)}", str(path))
     if path.is_dir():
         check.fail("plot", "a file, not a folder", str(path))
-    existed = path.exists()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        check.fail("plot", f"a file that can be written ({error.strerror})", str(path))
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not os.access(nearest, os.W_OK) or (nearest != path and not nearest.is_dir()):
+        check.fail("plot", "a file that can be written", str(path))
 
 
 def draw_curves(comparison: Comparison, path: str | Path) -> Path:
     """Writes the figure; the ending of the name chooses the format."""
     path = Path(path)
     check_figure_path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "driftbandits", "font.size": 10}):
         figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
         axes = figure.add_subplot()
