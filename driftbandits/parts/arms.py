@@ -53,6 +53,11 @@ def set_arm(values: Array, arm: Array, value: Array) -> Array:
     return jnp.where(chosen.reshape((-1,) + (1,) * (values.ndim - 1)), value, values)
 
 
+def count_pull(pulls: Array, arm: Array) -> Array:
+    """The pulls of every arm after one more of this arm."""
+    return pulls + (jnp.arange(pulls.size) == arm)
+
+
 def context_or_one(context: Array) -> Array:
     """The context, or a constant where the problem has none."""
     return context if context.shape[-1] else jnp.ones(1)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from driftbandits.parts.arms import count_pull
+
 
 class Windows(NamedTuple):
     rewards: Array  # (num_arms, size) float32
@@ -21,7 +23,7 @@ def empty_windows(num_arms: int, size: int) -> Windows:
 def remember(windows: Windows, arm: Array, reward: Array) -> Windows:
     """The windows after one more reward of an arm."""
     slot = windows.pulls[arm] % windows.rewards.shape[1]
-    return Windows(windows.rewards.at[arm, slot].set(reward), windows.pulls.at[arm].add(1))
+    return Windows(windows.rewards.at[arm, slot].set(reward), count_pull(windows.pulls, arm))
 
 
 def last_rewards(windows: Windows, first: Array, count: int) -> Array:

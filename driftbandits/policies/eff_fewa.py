@@ -17,7 +17,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law, set_arm
+from driftbandits.parts.arms import count_pull, draw, greedy_law, set_arm
 from driftbandits.policies.fewa import LONGEST, filter_bonus
 
 
@@ -61,7 +61,7 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
         finished, pending, counts = (
             set_arm(old, arm, new) for old, new in zip(levels[:3], row, strict=True)
         )
-        return Levels(finished, pending, counts, levels.pulls.at[arm].add(1))
+        return Levels(finished, pending, counts, count_pull(levels.pulls, arm))
 
     return Policy(init, act, learn)
 

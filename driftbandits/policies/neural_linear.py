@@ -23,7 +23,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import context_or_one, greedy_law, require_some
+from driftbandits.parts.arms import context_or_one, count_pull, greedy_law, require_some
 from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.linear import LinearPosterior, fit_arm, predict, prior, update
 from driftbandits.parts.occasionally import occasionally
@@ -125,7 +125,7 @@ def neural_linear(
         law = jnp.where(starting, greedy_law(turn, available), law)
         arm = jnp.argmax(scores).astype(jnp.int32)
         ticket = NeuralLinearTicket(seen, arm, train_key)
-        return Decision(arm, law, ticket), state._replace(pulls=state.pulls.at[arm].add(1))
+        return Decision(arm, law, ticket), state._replace(pulls=count_pull(state.pulls, arm))
 
     def learn(
         state: NeuralLinearState, ticket: NeuralLinearTicket, reward: Array
