@@ -40,7 +40,7 @@ def draw_curves(comparison: Comparison, path: str | Path) -> Path:
     check_figure_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "driftbandits", "font.size": 10}):
-        figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
+        figure = Figure(figsize=(8, 5.4), dpi=150, layout="constrained")
         axes = figure.add_subplot()
         for style, (policy, curve) in enumerate(comparison.curves().items()):
             colour = COLOURS[style % len(COLOURS)]
@@ -49,15 +49,13 @@ def draw_curves(comparison: Comparison, path: str | Path) -> Path:
             axes.fill_between(
                 comparison.times, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0
             )
-        _dress(axes, comparison)
+        _dress(figure, axes, comparison)
         figure.savefig(path)
     return path
 
 
-def _dress(axes: Axes, comparison: Comparison) -> None:
+def _dress(figure: Figure, axes: Axes, comparison: Comparison) -> None:
     axes.set_title(comparison.environment, loc="left", fontweight="bold")
-    band = ", 95% band" if comparison.runs > 1 else ""
-    axes.set_title(f"mean of {comparison.runs} runs{band}", loc="right", color="#555555", size=9)
     axes.set_xlabel("pulls")
     axes.set_ylabel(MEANINGS[comparison.measure])
     axes.set_xlim(0, comparison.horizon)
@@ -69,4 +67,11 @@ def _dress(axes: Axes, comparison: Comparison) -> None:
     handles, labels = axes.get_legend_handles_labels()
     order = list(comparison.final())[::-1]
     ranked = sorted(zip(handles, labels, strict=True), key=lambda pair: order.index(pair[1]))
-    axes.legend(*zip(*ranked, strict=True), frameon=False, loc="upper left", title="highest first")
+    band = " with its 95% band" if comparison.runs > 1 else ""
+    figure.legend(
+        *zip(*ranked, strict=True),
+        frameon=False,
+        loc="outside lower center",
+        ncols=2,
+        title=f"mean of {comparison.runs} runs{band}, highest first",
+    )
