@@ -67,6 +67,13 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
+def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Choice:
+    """The choice with every setting written out, in one order."""
+    defaults = settings_of(table[choice.name])
+    settings = {**defaults, **choice.settings}
+    return Choice(choice.name, dict(sorted(settings.items())))
+
+
 def summary_of(factory: Callable[..., Any]) -> str:
     """The first line of a factory's docstring."""
     return (inspect.getdoc(factory) or "").split("\n")[0]

@@ -66,19 +66,30 @@ class Estimate(NamedTuple):
     high: np.ndarray
 
 
+def resampled_means(values: np.ndarray) -> np.ndarray:
+    """Means over the first axis, the runs, drawn anew with replacement: (RESAMPLES, ...).
+
+    The same number of runs gives the same draws, so that resamples of two policies are paired.
+    """
+    runs = len(values)
+    generator = np.random.default_rng(0)
+    weights = generator.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
+    return np.tensordot(weights, values, axes=1)
+
+
+def interval(resamples: np.ndarray) -> np.ndarray:
+    """Low and high end of the central 95% of the first axis."""
+    return np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+
+
 def estimate(values: np.ndarray) -> Estimate:
     """Mean over the first axis, the runs, with its bootstrap interval."""
     values = np.asarray(values, float)
-    runs = len(values)
     mean = values.mean(axis=0)
-    if runs < 2:
+    if len(values) < 2:
         nothing = np.full_like(mean, np.nan)
         return Estimate(mean, nothing, nothing)
-    generator = np.random.default_rng(0)
-    weights = generator.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
-    means = np.tensordot(weights, values, axes=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Estimate(mean, low, high)
+    return Estimate(mean, *interval(resampled_means(values)))
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray) -> Estimate:

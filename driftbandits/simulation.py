@@ -1,18 +1,16 @@
 """The engine: a policy in an environment, over many steps and many runs.
 
 Runs go in blocks of a width that depends on the policy alone, never on the machine. A block is
-one XLA program on one core: a loop over time around a vmap over its runs. Threads, one per core,
-carry the blocks forward a chunk of steps at a time. Every run has its own keys, made from the seed
-and its index, and the world's keys are apart from the policy's. So the same seed gives the same
-numbers for any number of cores, chunks and runs, and all policies meet the same worlds.
+one XLA program on one core: a loop over time around a vmap over its runs, carried forward a chunk
+of steps at a time. Every run has its own keys, made from the seed and its index, and the world's
+keys are apart from the policy's. So the same seed gives the same numbers for any number of cores,
+chunks and runs, and all policies meet the same worlds.
 """
 
-import os
-import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from functools import lru_cache, partial
-from itertools import islice
 from typing import NamedTuple
 
 import jax
@@ -24,11 +22,12 @@ from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, Rewards, State
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
+from driftbandits.work import Stopped, work_off
 
 POINTS = 1000  # how many times a run is recorded by default
+CHUNK = 500  # steps between two signs of life, about
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 NARROWEST, WIDEST = 4, 64
-TURNS = 8  # blocks under way per core
 
 
 class Trace(NamedTuple):
@@ -64,23 +63,6 @@ class Keys(NamedTuple):
     policy: Key
 
 
-class Block(NamedTuple):
-    """Some runs side by side, and how far they are."""
-
-    first_run: int
-    done: int = 0
-    keys: Keys | None = None  # (width,) each; made when the block starts
-    states: State = None  # of the world and the policy
-
-
-class Program(NamedTuple):
-    """A policy in an environment, compiled for one block."""
-
-    start: Callable[[Keys], State]
-    proceed: Callable[[State, Keys, int, int], tuple[State, Record]]
-    steps: int  # how many `proceed` takes at the most
-
-
 Progress = Callable[[int, int], None]
 
 
@@ -92,7 +74,7 @@ def simulate(
     runs: int = 1,
     seed: int = 0,
     record_every: int | None = None,
-    chunk: int = 500,
+    chunk: int = CHUNK,
     cores: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
@@ -116,31 +98,79 @@ def simulate(
         environment = build_environment(environment)
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
-    every = -(-horizon // POINTS) if record_every is None else record_every
-    cores = available_cores() if cores is None else cores
-    check.whole(record_every=every, cores=cores)
-
-    program = compile_block(policy, environment, every, max(1, chunk // every))
-    width = block_width(policy)
-    blocks = [Block(first_run) for first_run in range(0, runs, width)]
-    keys_of = partial(block_keys, seed, width)
-    records = run_blocks(program, keys_of, blocks, horizon, cores, progress or ignore)
-    return add_up(records, horizon, every, runs)
-
-
-def available_cores() -> int:
-    """Cores that this process may use, where the system tells."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    program = program_for(policy, environment, horizon, record_every, chunk)
+    first_runs = range(0, runs, program.width)
+    moved = count_steps(horizon * len(first_runs), progress or ignore)
+    blocks = dict(
+        work_off((partial(run_block, program, seed, n, moved) for n in first_runs), cores)
+    )
+    return cut(join([block for _, block in sorted(blocks.items())]), runs)
 
 
 def ignore(done: int, total: int) -> None:
     """Nobody wants to know how far it is."""
 
 
+def count_steps(total: int, progress: Progress) -> Callable[[int], None]:
+    """A counter that blocks on several threads may move."""
+    lock, done = threading.Lock(), 0
+
+    def moved(steps: int) -> None:
+        nonlocal done
+        with lock:
+            done += steps
+            progress(done, total)
+
+    moved(0)
+    return moved
+
+
+class Program:
+    """A policy in an environment, for one block; compiled once, when the first thread needs it."""
+
+    def __init__(
+        self, policy: Policy, environment: Environment, horizon: int, every: int, points: int
+    ) -> None:
+        self.horizon = horizon
+        self.every = every  # steps between recorded times
+        self.steps = every * points  # how many one call of `proceed` takes at the most
+        self.width = block_width(policy)
+        self._functions = block_functions(policy, environment, every, points)
+        self._compiled: tuple[Callable[..., State], Callable[..., tuple[State, Record]]] | None
+        self._compiled = None
+        self._lock = threading.Lock()
+
+    def compiled(self) -> tuple[Callable[..., State], Callable[..., tuple[State, Record]]]:
+        """`start`, from keys to states, and `proceed`, which carries the states forward."""
+        with self._lock:
+            if self._compiled is None:
+                start, proceed = self._functions
+                keys = jax.eval_shape(partial(block_keys, 0, self.width), 0)
+                states = jax.eval_shape(start, keys)
+                self._compiled = (
+                    start.lower(keys).compile(),
+                    proceed.lower(states, keys, 0, 0).compile(),
+                )
+            return self._compiled
+
+
+@lru_cache(maxsize=64)
+def program_for(
+    policy: Policy,
+    environment: Environment,
+    horizon: int,
+    record_every: int | None = None,
+    chunk: int = CHUNK,
+) -> Program:
+    """The program of a policy in an environment; the same arguments give the same object."""
+    every = -(-horizon // POINTS) if record_every is None else record_every
+    check.whole(record_every=every)
+    return Program(policy, environment, horizon, every, max(1, chunk // every))
+
+
 def block_keys(seed: int, width: int, first_run: int) -> Keys:
     """A run's keys depend on the seed and its index alone."""
-    runs = jnp.arange(first_run, first_run + width)
+    runs = jnp.arange(width) + first_run
     own = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), runs)
     return Keys(*jax.vmap(jax.random.split, (0, None), 1)(own, 4))
 
@@ -153,14 +183,14 @@ def block_width(policy: Policy) -> int:
     return min(max(1 << (fitting.bit_length() - 1), NARROWEST), WIDEST)
 
 
-@lru_cache(maxsize=64)
-def compile_block(policy: Policy, environment: Environment, every: int, points: int) -> Program:
-    """The program that carries a block forward by up to `points` recorded times.
+def block_functions(
+    policy: Policy, environment: Environment, every: int, points: int
+) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
+    """What starts a block, and what carries it forward by up to `points` recorded times.
 
     The number of steps is an argument of the compiled loop, so that XLA does not shape the code
     of a step by it.
     """
-    jit = partial(jax.jit, compiler_options={"xla_cpu_multi_thread_eigen": False})
 
     def start(keys: Keys) -> State:
         return environment.init(keys.world_start), policy.init(keys.policy_start)
@@ -184,7 +214,13 @@ def compile_block(policy: Policy, environment: Environment, every: int, points: 
 
         return jax.lax.scan(one, states, jnp.arange(points))
 
-    return Program(jit(jax.vmap(start)), jit(proceed, donate_argnums=0), every * points)
+    # The start runs once: compiling it with full optimisation costs more than it saves.
+    brief = {"xla_backend_optimization_level": 1}
+    one_core = {"xla_cpu_multi_thread_eigen": False}
+    return (
+        jax.jit(jax.vmap(start), compiler_options=brief),
+        jax.jit(proceed, donate_argnums=0, compiler_options=one_core),
+    )
 
 
 def take_step(
@@ -218,72 +254,23 @@ def note(rewards: Rewards, available: Array, arm: Array) -> Record:
     )
 
 
-def run_blocks(
-    program: Program,
-    keys_of: Callable[[int], Keys],
-    blocks: list[Block],
-    horizon: int,
-    cores: int,
-    progress: Progress,
-) -> list[list[Record]]:
-    """Carries all blocks to the horizon, on threads; returns each block's records in time order."""
-    records: dict[int, list[Record]] = {block.first_run: [] for block in blocks}
-    waiting: queue.SimpleQueue[Block | None] = queue.SimpleQueue()
-    moved: queue.SimpleQueue[tuple[Block, Record] | Exception] = queue.SimpleQueue()
-    stop = threading.Event()
-    args = (program, keys_of, horizon, waiting, moved, stop)
-    count = min(cores, len(blocks))
-    workers = [threading.Thread(target=work, args=args, daemon=True) for _ in range(count)]
-    for worker in workers:
-        worker.start()
-
-    # Only some blocks take turns at a time, which bounds the memory.
-    unstarted = iter(blocks)
-    for block in islice(unstarted, TURNS * count):
-        waiting.put(block)
-    done, total = 0, horizon * len(blocks)
-    progress(done, total)
-    try:
-        while done < total:
-            outcome = moved.get()
-            if isinstance(outcome, Exception):
-                raise outcome
-            block, record = outcome
-            refuse_broken(record, block.first_run)
-            records[block.first_run].append(record)
-            done += (block.done - 1) % program.steps + 1  # what this chunk has added
-            progress(done, total)
-            successor = block if block.done < horizon else next(unstarted, None)
-            if successor is not None:
-                waiting.put(successor)
-    finally:
-        stop.set()
-        for _ in workers:
-            waiting.put(None)
-        # A thread that outlives the interpreter inside XLA would abort the whole process.
-        for worker in workers:
-            worker.join()
-    return list(records.values())
-
-
-def work(
-    program: Program,
-    keys_of: Callable[[int], Keys],
-    horizon: int,
-    waiting: "queue.SimpleQueue[Block | None]",
-    moved: "queue.SimpleQueue[tuple[Block, Record] | Exception]",
-    stop: threading.Event,
-) -> None:
-    """A thread's life: take a waiting block, carry it one chunk forward, hand it back."""
-    while (block := waiting.get()) is not None and not stop.is_set():
-        try:
-            keys = block.keys or keys_of(block.first_run)
-            states = program.start(keys) if block.states is None else block.states
-            done = min(block.done + program.steps, horizon)
-            states, record = program.proceed(states, keys, block.done, done)
-            moved.put((Block(block.first_run, done, keys, states), jax.device_get(record)))
-        except Exception as error:
-            moved.put(error)
+def run_block(
+    program: Program, seed: int, first_run: int, moved: Callable[[int], None], stopped: Stopped
+) -> Trace:
+    """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
+    start, proceed = program.compiled()
+    keys = block_keys(seed, program.width, first_run)
+    states, records = start(keys), []
+    for first in range(0, program.horizon, program.steps):
+        if stopped.is_set():
+            raise CancelledError
+        last = min(first + program.steps, program.horizon)
+        states, record = proceed(states, keys, first, last)
+        record = jax.device_get(record)
+        refuse_broken(record, first_run)
+        records.append(record)
+        moved(last - first)
+    return add_up(records, program.horizon, program.every)
 
 
 def refuse_broken(record: Record, first_run: int) -> None:
@@ -298,15 +285,24 @@ def refuse_broken(record: Record, first_run: int) -> None:
             check.fail(name, rule, f"{int(steps.sum())} steps without, the first in run {run}")
 
 
-def add_up(blocks: list[list[Record]], horizon: int, every: int, runs: int) -> Trace:
+def add_up(records: list[Record], horizon: int, every: int) -> Trace:
     """From the sums between recorded times to sums from the start, runs first."""
     points = -(-horizon // every)
 
     def total(name: str) -> np.ndarray:
-        pieces = [np.concatenate([getattr(r, name) for r in block])[:points] for block in blocks]
-        sums = np.concatenate(pieces, axis=1)[:, :runs].swapaxes(0, 1)
+        sums = np.concatenate([getattr(r, name) for r in records])[:points].swapaxes(0, 1)
         kind = np.int64 if sums.dtype.kind == "i" else np.float64
         return sums.cumsum(axis=1, dtype=kind)
 
     times = np.minimum((np.arange(points) + 1) * every, horizon)
     return Trace(times, *(total(name) for name in Trace._fields[1:]))
+
+
+def join(traces: list[Trace]) -> Trace:
+    """The runs of several traces, one after the other."""
+    return Trace(traces[0].times, *(np.concatenate(x) for x in list(zip(*traces, strict=True))[1:]))
+
+
+def cut(trace: Trace, runs: int) -> Trace:
+    """The first runs of a trace."""
+    return Trace(trace.times, *(values[:runs] for values in trace[1:]))

@@ -1,0 +1,52 @@
+"""Which arm is best where: the means of an environment over a grid of two-dimensional contexts."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+
+from driftbandits import check
+from driftbandits.environments import build_environment
+
+GRID = 161  # points from -1 to 1, along each axis
+
+
+def best_arm_table(
+    environments: Sequence[tuple[str, str]], times: Sequence[int], seed: int = 0
+) -> pl.DataFrame:
+    """For every environment (name, as written), time and context: the best arm and its mean."""
+    line = np.linspace(-1, 1, GRID, dtype=np.float32)
+    x, y = (axis.ravel() for axis in np.meshgrid(line, line))
+    contexts = np.stack([x, y], axis=1)[np.hypot(x, y) <= 1]
+    parts = []
+    for name, text in environments:
+        for time in times:
+            means = means_at(text, time, contexts, seed)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "x": contexts[:, 0],
+                        "y": contexts[:, 1],
+                        "best_arm": means.argmax(axis=1),
+                        "mean": means.max(axis=1),
+                    }
+                ).with_columns(environment=pl.lit(name), time=pl.lit(time))
+            )
+    return pl.concat(parts)
+
+
+def means_at(text: str, time: int, contexts: np.ndarray, seed: int) -> np.ndarray:
+    """The arms' means for each context, after `time` pulls of the first arm."""
+    environment = build_environment(text)
+    if environment.spec.context_dim != 2:
+        check.fail("environments", "of two-dimensional contexts in a drawing of best arms", text)
+    state = jax.lax.fori_loop(
+        0,
+        time,
+        lambda _, state: environment.advance(state, jnp.zeros((), jnp.int32)),
+        environment.init(jax.random.key(seed)),
+    )
+    rewards = jax.vmap(environment.rewards, (None, None, 0))(jax.random.key(seed), state, contexts)
+    return np.asarray(rewards.mean)

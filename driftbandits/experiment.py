@@ -1,0 +1,268 @@
+"""Experiments as files: what is asked, what is run for it, and what is claimed.
+
+`docs/experiments.md` describes every key. A file is checked when it is read; an error names the
+file, the key, the rule and the value. An experiment is one of two kinds: policies in environments,
+or a drawing that needs no runs.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from driftbandits import check
+from driftbandits.check import InputError
+from driftbandits.choice import Choice, parse
+from driftbandits.claims import Claim, parse_claim
+from driftbandits.environments import build_environment
+from driftbandits.metrics import MEASURES
+from driftbandits.policies import build_policy
+
+SHIPPED = resources.files("driftbandits") / "experiments"
+DRAWINGS = ["best_arms", "ratio_bound"]
+SCALES = ["linear", "log"]
+KEYS = {
+    "title", "question", "reference", "environment", "environments", "policies", "horizon", "runs",
+    "seed", "measure", "scale", "sweep", "claims", "readings", "quick", "drawing", "times",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One setting over several values."""
+
+    of: str  # "policy" or "environment"
+    setting: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of an experiment: a policy in an environment."""
+
+    label: str  # what it is called in this experiment; unique
+    policy_name: str  # the policy's name in the legend
+    policy: str  # as written, e.g. "recurrent(energy=0)"
+    environment_name: str
+    environment: str
+    group: str = ""  # in a sweep: what the lines that differ in the swept value have in common
+    value: Any = None  # of the swept setting
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    title: str
+    question: str = ""
+    reference: str = ""  # where in which paper
+    environments: tuple[tuple[str, str], ...] = ()  # (name, as written)
+    policies: tuple[tuple[str, str], ...] = ()  # (name in the legend, as written)
+    horizon: int = 10_000
+    runs: int = 20
+    seed: int = 0
+    measure: str = "regret"
+    scale: str = "linear"
+    sweep: Sweep | None = None
+    claims: tuple[Mapping[str, Any], ...] = ()  # as written; `parsed_claims` has read them
+    readings: tuple[str, ...] = ()  # where the source leaves a choice, the one taken
+    quick: Mapping[str, int] | None = None  # runs and horizon of a quick look
+    drawing: str | None = None
+    times: tuple[int, ...] = (0,)  # of a drawing
+
+    def lines(self) -> list[Line]:
+        """Every curve, environment by environment."""
+        return [
+            line
+            for environment in self.environments
+            for policy in self.policies
+            for line in self._swept(environment, policy)
+        ]
+
+    def _swept(self, environment: tuple[str, str], policy: tuple[str, str]) -> Iterator[Line]:
+        label = policy[0] if len(self.environments) == 1 else f"{policy[0]} on {environment[0]}"
+        if self.sweep is None:
+            yield Line(label, *policy, *environment)
+            return
+        for value in self.sweep.values:
+            name = f"{label}, {self.sweep.setting}={value}"
+            line = Line(name, *policy, *environment, group=label, value=value)
+            swept = _with_setting(getattr(line, self.sweep.of), self.sweep.setting, value)
+            yield replace(line, **{self.sweep.of: swept})
+
+    def with_size(
+        self, runs: int | None = None, horizon: int | None = None, seed: int | None = None
+    ) -> "Experiment":
+        """The same question at another size."""
+        given = {"runs": runs, "horizon": horizon, "seed": seed}
+        changed = replace(self, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        check_sizes(changed)
+        return changed
+
+    def parsed_claims(self) -> list[Claim]:
+        labels = [line.label for line in self.lines()]
+        swept = list(self.sweeps())
+        return [parse_claim(claim, labels, swept) for claim in self.claims]
+
+    def sweeps(self) -> dict[str, dict[Any, str]]:
+        """For each policy and environment of a sweep: value -> label."""
+        if self.sweep is None:
+            return {}
+        found: dict[str, dict[Any, str]] = {}
+        for line in self.lines():
+            found.setdefault(line.group, {})[line.value] = line.label
+        return found
+
+    def made_quick(self) -> "Experiment":
+        return self.with_size(**self.quick) if self.quick else self
+
+
+def _with_setting(text: str, setting: str, value: Any) -> str:
+    choice = parse("choice", text)
+    return str(Choice(choice.name, {**choice.settings, setting: value}))
+
+
+def shipped() -> dict[str, Path]:
+    """The experiment files that come with the package, by name, e.g. "paper/figure_1b"."""
+    root = Path(str(SHIPPED))
+    files = sorted(root.rglob("*.toml"))
+    return {file.relative_to(root).with_suffix("").as_posix(): file for file in files}
+
+
+def read_experiment(source: str | Path) -> Experiment:
+    """Reads a file, or one of the shipped ones by its name."""
+    path = shipped().get(str(source)) or Path(source)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        check.known("experiment", str(source), [*shipped(), "a TOML file that exists"])
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"experiment must be a file that can be read, got {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: must be TOML, got {error}") from error
+    try:
+        return experiment_from(path.stem, table)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def experiment_from(name: str, table: Mapping[str, Any]) -> Experiment:
+    """From a file's table to an experiment that can be run."""
+    for key in table:
+        check.known("key", key, sorted(KEYS))
+    for key in ("title", "question", "reference"):
+        _is(key, table.get(key, ""), str, "text")
+    _is("title", table.get("title"), str, "text")
+    fields = {k: v for k, v in table.items() if k not in {"environment", "environments"}}
+    fields["environments"] = _environments(table)
+    fields["policies"] = tuple(_table("policies", table.get("policies", {}), str).items())
+    fields["sweep"] = _sweep(table["sweep"]) if "sweep" in table else None
+    fields["claims"] = tuple(_list_of("claims", table.get("claims", []), dict))
+    fields["readings"] = tuple(_list_of("readings", table.get("readings", []), str))
+    fields["times"] = tuple(_list_of("times", table.get("times", [0]), int))
+    experiment = Experiment(name=name, **fields)
+    check_experiment(experiment)
+    return experiment
+
+
+def as_table(experiment: Experiment) -> dict[str, Any]:
+    """The table that `experiment_from` reads; the two are inverse to each other."""
+    table = {k: v for k, v in vars(experiment).items() if k != "name" and v is not None}
+    table["environments"] = dict(experiment.environments)
+    table["policies"] = dict(experiment.policies)
+    if experiment.sweep:
+        sweep = experiment.sweep
+        table["sweep"] = {sweep.of: sweep.setting, "values": list(sweep.values)}
+    for key in ("claims", "readings", "times"):
+        table[key] = list(table[key])
+    return table
+
+
+def _is(key: str, value: Any, kind: type, rule: str) -> None:
+    if not isinstance(value, kind) or value == "" and key == "title":
+        check.fail(key, rule, value)
+
+
+def _table(key: str, value: Any, kind: type) -> dict[str, Any]:
+    _is(key, value, dict, "a table { name = value, ... }")
+    for name, entry in value.items():
+        _is(f"{key}.{name}", entry, kind, {str: "text", int: "a whole number"}[kind])
+    return dict(value)
+
+
+def _list_of(key: str, value: Any, kind: type) -> list[Any]:
+    rule = {dict: "tables", str: "texts", int: "whole numbers"}[kind]
+    _is(key, value, list, f"a list of {rule}")
+    for entry in value:
+        _is(key, entry, kind, f"a list of {rule}")
+    return list(value)
+
+
+def _environments(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    if "environment" in table and "environments" in table:
+        check.fail("environments", "left out where there is an `environment`", "both")
+    if "environment" in table:
+        _is("environment", table["environment"], str, "text")
+        return ((table["environment"], table["environment"]),)
+    return tuple(_table("environments", table.get("environments", {}), str).items())
+
+
+def _sweep(table: Any) -> Sweep:
+    _is("sweep", table, dict, 'a table such as { policy = "energy", values = [0, 0.1] }')
+    for key in table:
+        check.known("sweep", key, ["policy", "environment", "values"])
+    swept = [of for of in ("policy", "environment") if of in table]
+    if len(swept) != 1:
+        check.fail("sweep", "over a setting of `policy` or of `environment`, one of them", table)
+    values = table.get("values")
+    if not isinstance(values, list) or len(values) < 2 or len({*map(str, values)}) < len(values):
+        check.fail("sweep.values", "a list of at least two different values", values)
+    _is(f"sweep.{swept[0]}", table[swept[0]], str, "the name of a setting")
+    return Sweep(swept[0], table[swept[0]], tuple(values))
+
+
+def check_sizes(experiment: Experiment) -> None:
+    check.whole(horizon=experiment.horizon, runs=experiment.runs)
+    check.whole(seed=experiment.seed, at_least=0)
+
+
+def check_experiment(experiment: Experiment) -> None:
+    """Refuses what cannot be run, before any work is done."""
+    check_sizes(experiment)
+    check.known("measure", experiment.measure, MEASURES)
+    check.known("scale", experiment.scale, SCALES)
+    if experiment.quick is not None:
+        for key in _table("quick", experiment.quick, int):
+            check.known("quick", key, ["runs", "horizon"])
+        experiment.made_quick()
+    for time in experiment.times:
+        check.whole(times=time, at_least=0)
+    if experiment.drawing is None:
+        check_lines(experiment)
+    else:
+        check.known("drawing", experiment.drawing, DRAWINGS)
+    for number, claim in enumerate(experiment.claims, start=1):
+        try:
+            replace(experiment, claims=(claim,)).parsed_claims()
+        except InputError as error:
+            raise InputError(f"claims[{number}]: {error}") from error
+
+
+def check_lines(experiment: Experiment) -> None:
+    for key in ("policies", "environments"):
+        if not getattr(experiment, key):
+            check.fail(key, "at least one", {})
+    labels = [line.label for line in experiment.lines()]
+    if len(set(labels)) < len(labels):
+        check.fail("policies", "named differently from each other", labels)
+    for line in experiment.lines():
+        try:
+            spec = build_environment(line.environment).spec
+        except InputError as error:
+            raise InputError(f"environments: {error}") from error
+        try:
+            build_policy(line.policy, spec._replace(horizon=experiment.horizon))
+        except InputError as error:
+            raise InputError(f"policies.{line.policy_name}: {error}") from error

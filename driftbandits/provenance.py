@@ -1,0 +1,64 @@
+"""Where numbers come from: versions, revision, machine, and a fingerprint of the code."""
+
+import ast
+import hashlib
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from driftbandits import __version__
+from driftbandits.work import available_cores
+
+PACKAGE = Path(__file__).parent
+PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy", "polars"]
+SHAPE_NUMBERS = ["core.py", "simulation.py", "parts", "policies", "environments"]
+
+
+@cache
+def code_fingerprint() -> str:
+    """Changes with every statement of the code that makes the numbers, and with JAX's version.
+
+    Comments, docstrings and layout do not count.
+    """
+    digest = hashlib.sha256(f"{version('jaxlib')} {version('optax')}".encode())
+    for name in SHAPE_NUMBERS:
+        path = PACKAGE / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.relative_to(PACKAGE).as_posix().encode())
+            digest.update(ast.dump(without_docstrings(ast.parse(file.read_text()))).encode())
+    return digest.hexdigest()[:16]
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+            and isinstance(node.body[0], ast.Expr)
+            and isinstance(node.body[0].value, ast.Constant)
+        ):
+            node.body = node.body[1:]
+    return tree
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    return {
+        "driftbandits": __version__,
+        "revision": revision(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def revision() -> str:
+    """The revision of the checkout that this package runs from, if it does."""
+    try:
+        command = ["git", "-C", str(PACKAGE), "describe", "--always", "--dirty", "--abbrev=10"]
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "not from a checkout"
+    return found.stdout.strip()

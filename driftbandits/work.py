@@ -1,0 +1,39 @@
+"""Jobs on threads, one per core; XLA lets go of Python's lock while it works."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+from driftbandits import check
+
+T = TypeVar("T")
+
+Stopped = threading.Event  # set when nobody waits for the job any more
+Job = Callable[[Stopped], T]
+
+
+def available_cores() -> int:
+    """Cores that this process may use, where the system tells."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def work_off(jobs: Iterable[Job[T]], cores: int | None = None) -> Iterator[tuple[int, T]]:
+    """Starts the jobs in order; yields each one's index and what it returns, as they finish.
+
+    All threads have ended when this ends, also after an error or an interrupt: one that outlived
+    the interpreter inside XLA would abort the whole process.
+    """
+    cores = available_cores() if cores is None else cores
+    check.whole(cores=cores)
+    stopped = threading.Event()
+    pool = ThreadPoolExecutor(cores)
+    try:
+        futures = {pool.submit(job, stopped): index for index, job in enumerate(jobs)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
