@@ -28,16 +28,22 @@ _HOMES = {
     "Estimate": "metrics",
     "estimate": "metrics",
     "paired_difference": "metrics",
-    "Comparison": "comparison",
+    "Experiment": "experiment",
+    "read_experiment": "experiment",
+    "Results": "results",
+    "read_results": "results",
+    "run_experiment": "runner",
+    "run_experiments": "runner",
     "compare": "comparison",
     "draw_curves": "report.curves",
+    "write_report": "report.page",
 }
 
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
     from driftbandits.check import InputError
-    from driftbandits.comparison import Comparison, compare
+    from driftbandits.comparison import compare
     from driftbandits.core import (
         BanditSpec,
         Decision,
@@ -47,9 +53,13 @@ if TYPE_CHECKING:
         Rewards,
     )
     from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS, build_environment
+    from driftbandits.experiment import Experiment, read_experiment
     from driftbandits.metrics import MEASURES, Estimate, estimate, paired_difference
     from driftbandits.policies import POLICIES, build_policy
     from driftbandits.report.curves import draw_curves
+    from driftbandits.report.page import write_report
+    from driftbandits.results import Results, read_results
+    from driftbandits.runner import run_experiment, run_experiments
     from driftbandits.simulation import Trace, simulate
 
 

@@ -48,5 +48,7 @@ def means_at(text: str, time: int, contexts: np.ndarray, seed: int) -> np.ndarra
         lambda _, state: environment.advance(state, jnp.zeros((), jnp.int32)),
         environment.init(jax.random.key(seed)),
     )
-    rewards = jax.vmap(environment.rewards, (None, None, 0))(jax.random.key(seed), state, contexts)
+    rewards = jax.vmap(environment.rewards, (None, None, 0))(
+        jax.random.key(seed), state, jnp.asarray(contexts)
+    )
     return np.asarray(rewards.mean)

@@ -270,9 +270,9 @@ def judge_change(claim: Claim, curves: Curves) -> list[Evidence]:
     for name in claim.names:
         start, _, end = shape_points(claim, curves, name)
         change = above(name, lambda means: sign * (means[..., 1] - means[..., 0]), start, end)
-        ends = sorted([sign * change.low, sign * change.high])
+        low, high = sorted([sign * change.low, sign * change.high])
         what = f"{name}: change over the span"
-        found.append(Evidence(what, sign * change.mean, *ends, change.verdict))
+        found.append(Evidence(what, sign * change.mean, low, high, change.verdict))
     return found
 
 

@@ -4,19 +4,24 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from driftbandits import __version__
-from driftbandits.check import InputError
+from driftbandits.check import InputError, known
 
-KINDS = ["policies", "environments"]
+if TYPE_CHECKING:
+    from driftbandits.experiment import Experiment
+
+KINDS = ["policies", "environments", "experiments"]
+PAPER = "paper/"  # the shipped experiments of the paper
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="driftbandits")
 def cli() -> None:
-    """Bandits whose rewards drift: compare policies, see which one copes.
+    """Bandits whose rewards drift: compare policies, run experiments, check claims.
 
     \b
     Policies and environments are written as a name with settings in brackets:
@@ -26,6 +31,7 @@ def cli() -> None:
     Start with:
       driftbandits list
       driftbandits compare -e sinusoidal -p recurrent -p thompson --horizon 5000 --runs 8
+      driftbandits reproduce --quick
     """
 
 
@@ -33,7 +39,7 @@ def cli() -> None:
 @click.argument("kind", type=click.Choice(KINDS), required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_(kind: str | None, as_json: bool) -> None:
-    """Show the policies and environments, with their settings and defaults."""
+    """Show policies and environments with their settings and defaults, and the experiments."""
     from driftbandits.catalogue import catalogue
     from driftbandits.console import print_catalogue
 
@@ -54,6 +60,10 @@ def list_(kind: str | None, as_json: bool) -> None:
 @click.option("-n", "--runs", type=int, default=20, show_default=True, help="Repetitions.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option("--measure", default="regret", show_default=True, help="One of those above.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the runs in this folder, to go on after a kill, and write a report.",
+)  # fmt: skip
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the curves: png, svg or pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def compare(
@@ -63,6 +73,7 @@ def compare(
     runs: int,
     seed: int,
     measure: str,
+    out: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -85,29 +96,124 @@ def compare(
       driftbandits compare -e "bernoulli(max_consecutive=10)" -p swa -p thompson --plot limit.png
       driftbandits compare -e rotting -p swa -p fewa -T 30000 --measure policy_regret --json
     """
+    from driftbandits.comparison import as_json as in_json
     from driftbandits.comparison import compare as run
-    from driftbandits.console import keep_compiled_programs, print_comparison, progress_bar
+    from driftbandits.console import keep_compiled_programs, print_finals, watching
     from driftbandits.report.curves import check_figure_path, draw_curves
+    from driftbandits.report.page import write_report
 
     if plot:
         check_figure_path(plot)
     keep_compiled_programs()
-    with progress_bar() as progress:
-        comparison = run(
+    with watching(quiet=True) as watcher:
+        results = run(
             policies,
             environment,
             horizon=horizon,
             runs=runs,
             seed=seed,
             measure=measure,
-            progress=progress,
+            out=out,
+            watcher=watcher,
         )
     if as_json:
-        click.echo(json.dumps(comparison.as_json(), indent=2))
+        click.echo(json.dumps(in_json(results), indent=2))
     else:
-        print_comparison(comparison)
+        print_finals(results)
     if plot:
-        click.echo(f"figure: {draw_curves(comparison, plot)}", err=as_json)
+        click.echo(f"figure: {draw_curves(results, plot)}", err=as_json)
+    if out:
+        click.echo(f"report: {write_report(out)}", err=as_json)
+
+
+@cli.command()
+@click.argument("file")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where results go.")
+@click.option("-n", "--runs", type=int, help="Instead of the file's.")
+@click.option("-T", "--horizon", type=int, help="Instead of the file's.")
+@click.option("--seed", type=int, help="Instead of the file's.")
+def run(
+    file: str, out: Path | None, runs: int | None, horizon: int | None, seed: int | None
+) -> None:
+    """Run an experiment file, judge its claims, write a report.
+
+    FILE is a TOML file, or the name of a shipped one from `driftbandits list experiments`. Results
+    go to results/NAME unless --out says otherwise. Finished pieces are kept: killed at any moment,
+    the same command goes on where it was, and more runs cost only the new ones.
+
+    \b
+    Examples:
+      driftbandits run paper/figure_1b --runs 8 --horizon 2000
+      driftbandits run mine.toml --out results/mine
+    """
+    from driftbandits.experiment import read_experiment
+
+    experiment = read_experiment(file).with_size(runs, horizon, seed)
+    run_and_report([experiment], out or Path("results") / experiment.name)
+
+
+@cli.command()
+@click.option("--quick", is_flag=True, help="Few runs, short horizons: a look in minutes.")
+@click.option("--figure", "figures", multiple=True, help="Only this one, e.g. 1b; repeatable.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where results go.")
+def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
+    """Run every figure of the paper again and judge its claims.
+
+    Results go to results/paper, or results/quick with --quick. The full size takes about an hour
+    on two cores; killed at any moment, the same command goes on where it was.
+
+    \b
+    Examples:
+      driftbandits reproduce --quick
+      driftbandits reproduce --figure 1b --figure 4
+    """
+    from driftbandits.experiment import read_experiment, shipped
+
+    names = {
+        name.removeprefix(f"{PAPER}figure_").removeprefix(PAPER): name
+        for name in shipped()
+        if name.startswith(PAPER)
+    }
+    for figure in figures:
+        known("figure", figure, names)
+    chosen = [read_experiment(name) for key, name in names.items() if not figures or key in figures]
+    experiments = [experiment.made_quick() if quick else experiment for experiment in chosen]
+    title = "Energy Regularized RNNs for Non-Stationary Bandits, reproduced"
+    run_and_report(experiments, out or Path("results") / ("quick" if quick else "paper"), title)
+
+
+@cli.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--title", help="Of the page.")
+def report(folder: Path, title: str | None) -> None:
+    """Write the report of a folder of results anew: page, figures, tables, claims.json."""
+    from driftbandits.report.page import write_report
+
+    click.echo(f"report: {write_report(folder, title)}")
+
+
+def run_and_report(experiments: "list[Experiment]", out: Path, title: str | None = None) -> None:
+    """What `run` and `reproduce` have in common."""
+    from driftbandits.console import (
+        keep_compiled_programs,
+        print_finals,
+        print_verdicts,
+        watching,
+    )
+    from driftbandits.report.page import write_report
+    from driftbandits.runner import run_experiments
+
+    keep_compiled_programs()
+    with watching() as watcher:
+        found = run_experiments(experiments, out, watcher=watcher)
+    for results in found:
+        if len(found) == 1 and results.values:
+            print_finals(results)
+    page = write_report(out, title)
+    names = {results.experiment.name for results in found}
+    claims = json.loads((out / "claims.json").read_text())
+    print_verdicts([claim for claim in claims if claim["experiment"] in names])
+    click.echo(f"report: {page}")
 
 
 def main() -> None:

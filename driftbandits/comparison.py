@@ -1,52 +1,17 @@
-"""Several policies in the same worlds, measured side by side."""
+"""Several policies in the same worlds, without writing a file: an experiment made on the spot."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from driftbandits import check
-from driftbandits.environments import build_environment
-from driftbandits.metrics import MEASURES, Estimate, estimate
-from driftbandits.policies import build_policy
-from driftbandits.simulation import Trace, simulate
+from driftbandits.experiment import Experiment, check_experiment
+from driftbandits.results import Results
+from driftbandits.runner import Watcher, run_experiment
 
-ORACLE = "oracle"
-
-
-class Comparison(NamedTuple):
-    environment: str
-    horizon: int
-    runs: int
-    seed: int
-    measure: str
-    times: np.ndarray  # (points,)
-    values: dict[str, np.ndarray]  # policy as written: (runs, points)
-
-    def final(self) -> dict[str, Estimate]:
-        """Each policy's measure at the horizon, lowest first."""
-        finals = {policy: estimate(values[:, -1]) for policy, values in self.values.items()}
-        return dict(sorted(finals.items(), key=lambda item: float(item[1].mean)))
-
-    def curves(self) -> dict[str, Estimate]:
-        """Each policy's measure over time."""
-        return {policy: estimate(values) for policy, values in self.values.items()}
-
-    def as_json(self) -> dict[str, Any]:
-        """One object for machines; an interval that does not exist is null."""
-
-        def number(x: np.ndarray) -> float | None:
-            return None if np.isnan(x) else float(x)
-
-        policies = {
-            policy: {name: number(value) for name, value in final._asdict().items()}
-            for policy, final in self.final().items()
-        }
-        about = ("environment", "horizon", "runs", "seed", "measure")
-        return {**{name: getattr(self, name) for name in about}, "policies": policies}
-
-
-Progress = Callable[[str, int, int], None]
+NAME = "comparison"
 
 
 def compare(
@@ -57,9 +22,10 @@ def compare(
     runs: int = 20,
     seed: int = 0,
     measure: str = "regret",
+    out: str | Path | None = None,
     cores: int | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
+    watcher: Watcher | None = None,
+) -> Results:
     """Simulates every policy in the same worlds.
 
     Args:
@@ -69,44 +35,37 @@ def compare(
         runs: independent repetitions.
         seed: of everything random.
         measure: a name in `metrics.MEASURES`.
+        out: a folder that keeps the runs, so that a killed call can go on; None keeps nothing.
         cores: how many to use; None is all of them.
-        progress: called with a policy's name, its steps done and its steps to do.
+        watcher: is told how the work goes.
     """
-    check.whole(horizon=horizon, runs=runs)
-    check.whole(seed=seed, at_least=0)
-    check.known("measure", measure, MEASURES)
-    check_choices(policies, environment, horizon)
-    traces: dict[str, Trace] = {}
-    for policy in needed(policies, measure):
-        report = None if progress is None else _named(progress, policy)
-        traces[policy] = simulate(
-            policy,
-            environment,
-            horizon=horizon,
-            runs=runs,
-            seed=seed,
-            cores=cores,
-            progress=report,
-        )
-    values = {policy: MEASURES[measure](traces[policy], traces.get(ORACLE)) for policy in policies}
-    times = traces[policies[0]].times
-    return Comparison(environment, horizon, runs, seed, measure, times, values)
+    experiment = Experiment(
+        name=NAME,
+        title=environment,
+        environments=((environment, environment),),
+        policies=tuple((policy, policy) for policy in dict.fromkeys(policies)),
+        horizon=horizon,
+        runs=runs,
+        seed=seed,
+        measure=measure,
+    )
+    check_experiment(experiment)
+    if out is not None:
+        return run_experiment(experiment, out, cores=cores, watcher=watcher)
+    with tempfile.TemporaryDirectory(prefix="driftbandits-") as folder:
+        return run_experiment(experiment, folder, cores=cores, watcher=watcher)
 
 
-def check_choices(policies: Sequence[str], environment: str, horizon: int) -> None:
-    """Refuses what cannot be built, before any work is done."""
-    if not policies:
-        check.fail("policies", "at least one policy", list(policies))
-    spec = build_environment(environment).spec._replace(horizon=horizon)
-    for policy in policies:
-        build_policy(policy, spec)
+def as_json(results: Results) -> dict[str, Any]:
+    """One object for machines; an interval that does not exist is null."""
 
+    def number(x: np.ndarray) -> float | None:
+        return None if np.isnan(x) else float(x)
 
-def needed(policies: Sequence[str], measure: str) -> list[str]:
-    """What has to be simulated: each policy once, and the oracle where it is the reference."""
-    reference = [ORACLE] if measure == "policy_regret" else []
-    return list(dict.fromkeys([*policies, *reference]))
-
-
-def _named(progress: Progress, policy: str) -> Callable[[int, int], None]:
-    return lambda done, total: progress(policy, done, total)
+    policies = {
+        policy: {name: number(value) for name, value in final._asdict().items()}
+        for policy, final in results.final().items()
+    }
+    experiment = results.experiment
+    about = {name: getattr(experiment, name) for name in ("horizon", "runs", "seed", "measure")}
+    return {"environment": experiment.environments[0][1], **about, "policies": policies}

@@ -1,21 +1,31 @@
-"""What a person sees in the terminal: tables, a progress bar, and programs that start faster."""
+"""What a person sees in the terminal: tables, progress, and programs that start faster."""
 
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import jax
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from driftbandits.choice import write
-from driftbandits.comparison import Comparison
-from driftbandits.comparison import Progress as Report
+from driftbandits.claims import FAILS, HOLDS, UNDECIDED, Verdict
+from driftbandits.experiment import Experiment, Line
+from driftbandits.report.style import duration, number
+from driftbandits.results import Results
+from driftbandits.runner import Job, Watcher
+from driftbandits.work import available_cores
+
+VERDICT_STYLES = {HOLDS: "bold blue", FAILS: "bold red", UNDECIDED: "bold dim"}
 
 
 def keep_compiled_programs() -> None:
@@ -26,56 +36,153 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
+class Outlook:
+    """How much of the work is done, and how long the rest will take.
+
+    A step of one policy may cost a thousand times that of another, so each has its own rate, taken
+    from the time between its signs of life; one not yet seen is given the mean of the others.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._left: dict[str, float] = defaultdict(float)
+        for job in jobs:
+            self._left[name_of(job)] += job.steps
+        self._done: dict[str, float] = defaultdict(float)
+        self._timed: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # seconds, steps
+        self._last_sign: dict[Job, float] = {}
+
+    def moved(self, job: Job, steps: int) -> None:
+        now, name = time.monotonic(), name_of(job)
+        if job in self._last_sign:
+            self._timed[name][0] += now - self._last_sign[job]
+            self._timed[name][1] += steps
+        self._last_sign[job] = now
+        self._left[name] -= steps
+        self._done[name] += steps
+
+    def _cost(self, steps: dict[str, float]) -> float:
+        rates = {name: seconds / n for name, (seconds, n) in self._timed.items() if n}
+        if not rates:
+            return sum(steps.values())
+        usual = sum(rates.values()) / len(rates)
+        return sum(count * rates.get(name, usual) for name, count in steps.items())
+
+    def share(self) -> float:
+        done, left = self._cost(self._done), self._cost(self._left)
+        return done / (done + left) if done + left else 1.0
+
+    def seconds_left(self) -> float | None:
+        timed = any(steps for _, steps in self._timed.values())
+        return self._cost(self._left) / available_cores() if timed else None
+
+
+def name_of(job: Job) -> str:
+    return job.piece.policy.split("(")[0]
+
+
+class LineByLine(Watcher):
+    """For a log file: a line for what was kept, each finished policy and each experiment."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    def say(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def begin(self, jobs: Sequence[Job], kept: int) -> None:
+        if kept:
+            self.say(f"{kept} finished pieces found, {len(jobs)} to do")
+
+    def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
+        passed = duration(time.monotonic() - self._begin)
+        self.say(f"{passed:>7}  {experiment.name}: {line.label} ({duration(seconds)} of one core)")
+
+    def experiment_done(self, results: Results, verdicts: list[Verdict]) -> None:
+        for verdict in verdicts:
+            self.say(f"         {results.experiment.name}: {verdict.claim.text} {verdict.verdict}")
+
+
+class Bar(LineByLine):
+    """For a terminal: the same lines above a bar for the whole with the time left."""
+
+    def __init__(self, bar: Progress) -> None:
+        super().__init__()
+        self._bar = bar
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
+
+    def begin(self, jobs: Sequence[Job], kept: int) -> None:
+        super().begin(jobs, kept)
+        self._outlook = Outlook(jobs)
+        self._task = self._bar.add_task("compiling", total=1.0, left="")
+
+    def moved(self, job: Job, steps: int) -> None:
+        with self._lock:
+            self._outlook.moved(job, steps)
+            left = self._outlook.seconds_left()
+            self._bar.update(
+                self._task,
+                description="running",
+                completed=self._outlook.share(),
+                left="" if left is None else f"about {duration(left)} left",
+            )
+
+
 @contextmanager
-def progress_bar() -> Iterator[Report | None]:
-    """A bar for each policy with the time left, on a terminal; nothing elsewhere."""
+def watching(quiet: bool = False) -> Iterator[Watcher]:
+    """A bar on a terminal; elsewhere lines, or nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield Watcher() if quiet else LineByLine()
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
     )
-    tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=console) as bar:
-
-        def report(policy: str, done: int, total: int) -> None:
-            if policy not in tasks:
-                tasks[policy] = bar.add_task(escape(policy), total=total)
-            bar.update(tasks[policy], completed=done)
-
-        yield report
+        yield Bar(bar)
 
 
-def print_comparison(comparison: Comparison) -> None:
+def standard_output() -> Console:
+    return Console(width=None if Console().is_terminal else 120, highlight=False)
+
+
+def print_finals(results: Results) -> None:
     """The ranking at the horizon, best first."""
+    experiment = results.experiment
     title = (
-        f"{comparison.environment}: {comparison.measure} after {comparison.horizon} pulls, "
-        f"{comparison.runs} runs, seed {comparison.seed}"
+        f"{experiment.title}: {experiment.measure} after {experiment.horizon} pulls, "
+        f"{experiment.runs} runs, seed {experiment.seed}"
     )
     table = Table()
     table.add_column("")
     table.add_column("policy")
     table.add_column("mean", justify="right")
     table.add_column("95% interval", justify="right")
-    for rank, (policy, final) in enumerate(comparison.final().items(), start=1):
+    for rank, (policy, final) in enumerate(results.final().items(), start=1):
         missing = np.isnan(final.low)
         interval = "one run" if missing else f"{number(final.low)} to {number(final.high)}"
         table.add_row(str(rank), escape(policy), number(final.mean), interval)
-    console = Console(width=None if Console().is_terminal else 120, highlight=False)
+    console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
 
 
-def number(value: np.ndarray) -> str:
-    """Four significant digits, with separators."""
-    magnitude = abs(float(value))
-    if magnitude >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if magnitude >= 100 else f"{value:.4g}"
+def print_verdicts(claims: list[dict[str, Any]]) -> None:
+    """All claims with their verdicts."""
+    if not claims:
+        return
+    table = Table("experiment", "claim", "verdict")
+    for claim in claims:
+        verdict = claim["verdict"]
+        style = VERDICT_STYLES[verdict]
+        table.add_row(claim["experiment"], escape(claim["text"]), f"[{style}]{verdict}[/{style}]")
+    standard_output().print(table)
 
 
 def print_catalogue(listing: dict[str, dict[str, Any]]) -> None:

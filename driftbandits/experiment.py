@@ -181,7 +181,7 @@ def as_table(experiment: Experiment) -> dict[str, Any]:
 
 
 def _is(key: str, value: Any, kind: type, rule: str) -> None:
-    if not isinstance(value, kind) or value == "" and key == "title":
+    if not isinstance(value, kind) or (key == "title" and not value):
         check.fail(key, rule, value)
 
 

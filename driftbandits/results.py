@@ -170,9 +170,12 @@ def as_frame(trace: Trace, first_run: int = 0) -> pl.DataFrame:
 def as_trace(table: pl.DataFrame) -> Trace:
     times = table["time"].unique().sort().to_numpy()
     points = len(times)
-    sums = (table[name].to_numpy().reshape(-1, points) for name in CUMULATED)
     pulls = table["pulls"].to_numpy()
-    return Trace(times, *sums, pulls.reshape(-1, points, pulls.shape[-1]))
+    return Trace(
+        times,
+        **{name: table[name].to_numpy().reshape(-1, points) for name in CUMULATED},
+        pulls=pulls.reshape(-1, points, pulls.shape[-1]),
+    )
 
 
 def write_results(folder: Path, results: Results) -> None:

@@ -6,7 +6,6 @@ after a kill, a changed experiment computes what has changed, and more runs cost
 """
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -185,7 +184,7 @@ class Progress:
         self._waiting = list(experiments)
         self._tasks = tasks
         self._missing = {job.piece for job in jobs}
-        self._seconds: Counter[Piece] = Counter()
+        self._seconds: dict[Piece, float] = {}
         self._announced: set[tuple[str, str]] = set()
         self._folder = folder
         self._watcher = watcher
@@ -212,7 +211,7 @@ class Progress:
         if name in self._announced or self._missing.intersection(task.pieces):
             return
         self._announced.add(name)
-        seconds = sum(self._seconds[piece] for piece in task.pieces)
+        seconds = sum(self._seconds.get(piece, 0.0) for piece in task.pieces)
         if seconds:
             self._watcher.line_done(task.experiment, task.line, seconds)
 
@@ -221,10 +220,7 @@ def finish(
     experiment: Experiment, tasks: list[Task], folder: Path
 ) -> tuple[Results, list[Verdict]]:
     """Puts an experiment's pieces together, judges its claims and writes both."""
-    if experiment.drawing:
-        results = draw_table(experiment)
-    else:
-        results = assemble(experiment, tasks, folder)
+    results = draw_table(experiment) if experiment.drawing else assemble(experiment, tasks, folder)
     verdicts = judge_claims(results)
     place = folder / experiment.name
     write_results(place, results)

@@ -1,1 +1,1 @@
-"""From results to figures; imports no policy."""
+"""From results to figures, tables and one HTML page; imports no policy."""

@@ -1,26 +1,29 @@
-"""A comparison as a figure: one line per policy, with its 95% band."""
+"""Curves over time with their 95% bands, each labelled where it ends."""
 
 import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from driftbandits import check
-from driftbandits.comparison import Comparison
+from driftbandits.experiment import Line
+from driftbandits.metrics import Estimate, estimate
+from driftbandits.report.style import MEANINGS, Look, looks_of, number
+from driftbandits.results import Results
 
-# Okabe & Ito's colours, which colour-blind readers can tell apart.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
 FORMATS = [".png", ".svg", ".pdf"]
-LINES = ["-", "--", ":", "-."]
-MEANINGS = {
-    "regret": "cumulative regret",
-    "mean_regret": "regret per pull so far",
-    "realised_regret": "cumulative realised regret",
-    "policy_regret": "policy regret",
-    "own_count_regret": "cumulative own-count regret",
-}
+DRAWN = 250  # points of a curve that a figure or a CSV file shows
+
+
+def styled() -> AbstractContextManager[None]:
+    """The same look, and the same bytes, wherever a figure is drawn."""
+    return mpl.rc_context({"svg.hashsalt": "driftbandits", "font.size": 10})
 
 
 def check_figure_path(path: Path) -> None:
@@ -34,44 +37,135 @@ def check_figure_path(path: Path) -> None:
         check.fail("plot", "a file that can be written", str(path))
 
 
-def draw_curves(comparison: Comparison, path: str | Path) -> Path:
+def draw_curves(results: Results, path: str | Path) -> Path:
     """Writes the figure; the ending of the name chooses the format."""
     path = Path(path)
     check_figure_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "driftbandits", "font.size": 10}):
-        figure = Figure(figsize=(8, 5.4), dpi=150, layout="constrained")
-        axes = figure.add_subplot()
-        for style, (policy, curve) in enumerate(comparison.curves().items()):
-            colour = COLOURS[style % len(COLOURS)]
-            line = LINES[style // len(COLOURS) % len(LINES)]
-            axes.plot(comparison.times, curve.mean, line, color=colour, label=policy)
-            axes.fill_between(
-                comparison.times, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0
-            )
-        _dress(figure, axes, comparison)
-        figure.savefig(path)
+    with styled():
+        save(curves_figure(results), path)
     return path
 
 
-def _dress(figure: Figure, axes: Axes, comparison: Comparison) -> None:
-    axes.set_title(comparison.environment, loc="left", fontweight="bold")
+def save(figure: Figure, path: Path) -> None:
+    undated = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    figure.savefig(path, metadata=undated[path.suffix.lower()], dpi=150)
+
+
+def thinned(times: np.ndarray) -> np.ndarray:
+    """Indices of the times that are drawn, the last one among them."""
+    step = -(-len(times) // DRAWN)
+    return np.arange(len(times) - 1, -1, -step)[::-1]
+
+
+def thin_curves(results: Results) -> tuple[np.ndarray, dict[str, Estimate]]:
+    chosen = thinned(results.times)
+    curves = {label: estimate(values[:, chosen]) for label, values in results.values.items()}
+    return results.times[chosen], curves
+
+
+def curves_figure(results: Results) -> Figure:
+    """One panel for each environment."""
+    experiment = results.experiment
+    panels: dict[str, list[Line]] = {}
+    for line in experiment.lines():
+        panels.setdefault(line.environment_name, []).append(line)
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(8 if columns == 1 else 13, 4.5 * rows), layout="constrained")
+    times, curves = thin_curves(results)
+    for place, (name, lines) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(rows, columns, place)
+        looks = looks_of([line.policy_name for line in lines])
+        styles = {line.label: looks[line.policy_name] for line in lines}
+        names = {line.label: line.policy_name for line in lines}
+        draw_panel(axes, times, {label: curves[label] for label in styles}, styles)
+        dress(axes, results)
+        axes.set_title(experiment.title if len(panels) == 1 else name, loc="left", weight="bold")
+        label_ends(axes, {names[label]: curves[label] for label in styles}, list(styles.values()))
+    footnote(figure, results)
+    return figure
+
+
+def draw_panel(
+    axes: Axes, times: np.ndarray, curves: Mapping[str, Estimate], styles: Mapping[str, Look]
+) -> None:
+    for label, curve in curves.items():
+        colour, dash = styles[label]
+        axes.plot(times, curve.mean, linestyle=dash, color=colour, linewidth=1.8)
+        axes.fill_between(times, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+
+
+def dress(axes: Axes, results: Results) -> None:
+    experiment = results.experiment
     axes.set_xlabel("pulls")
-    axes.set_ylabel(MEANINGS[comparison.measure])
-    axes.set_xlim(0, comparison.horizon)
-    if all((values >= 0).all() for values in comparison.values.values()):
+    axes.set_ylabel(MEANINGS[experiment.measure])
+    axes.set_xlim(0, experiment.horizon)
+    lowest = min(float(values.mean(axis=0).min()) for values in results.values.values())
+    if experiment.scale == "log":
+        largest = max(float(values[:, -1].mean()) for values in results.values.values())
+        if lowest > 0:
+            axes.set_yscale("log")
+        else:
+            axes.set_yscale("symlog", linthresh=max(largest, 1.0) / 200)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    elif lowest >= 0:
         axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    if experiment.scale == "linear" and axes.get_ylim()[1] >= 1000:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
-    handles, labels = axes.get_legend_handles_labels()
-    order = list(comparison.final())[::-1]
-    ranked = sorted(zip(handles, labels, strict=True), key=lambda pair: order.index(pair[1]))
-    band = " with its 95% band" if comparison.runs > 1 else ""
-    figure.legend(
-        *zip(*ranked, strict=True),
-        frameon=False,
-        loc="outside lower center",
-        ncols=2,
-        title=f"mean of {comparison.runs} runs{band}, highest first",
-    )
+
+
+def label_ends(axes: Axes, curves: Mapping[str, Estimate], styles: Sequence[Look]) -> None:
+    """Writes each name and final value beside the end of its curve, none over another."""
+    inside = axes.transData + axes.transAxes.inverted()
+    finals = [float(curve.mean[-1]) for curve in curves.values()]
+    heights = [float(inside.transform((0, value))[1]) for value in finals]
+    places = apart(heights, gap=0.058)
+    for (name, _), value, height, place, (colour, dash) in zip(
+        curves.items(), finals, heights, places, styles, strict=True
+    ):
+        axes.plot(
+            [1.0, 1.03, 1.075],
+            [height, place, place],
+            transform=axes.transAxes,
+            color=colour,
+            linestyle=dash,
+            linewidth=1.3,
+            clip_on=False,
+        )
+        axes.text(
+            1.085,
+            place,
+            f"{name}  {number(value)}",
+            transform=axes.transAxes,
+            color=colour,
+            va="center",
+            fontsize=9,
+        )
+
+
+def apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Moves heights in [0, 1] as little as needed for a gap between neighbours."""
+    order = np.argsort(heights, kind="stable")
+    places = np.clip(np.asarray(heights, float)[order], 0.0, 1.0)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    ceiling = 1.0
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = min(places[i], ceiling)
+        ceiling = places[i] - gap
+    found = np.empty(len(places))
+    found[order] = places
+    return found.tolist()
+
+
+def footnote(figure: Figure, results: Results) -> None:
+    runs = results.experiment.runs
+    band = " with 95% bootstrap band" if runs > 1 else ""
+    text = f"mean of {runs} run{'s' * (runs > 1)}{band}; the final mean beside each name"
+    figure.supxlabel(text, fontsize=8, color="#666666", x=0.01, ha="left")

@@ -1,0 +1,96 @@
+"""The figures that need no runs: which arm is best where, and Theorem 1 beside the facts."""
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from driftbandits.results import Results
+from driftbandits.theorem import DRAWS
+
+ARM_COLOURS = ["#bbbbbb", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
+
+
+def best_arms_figure(results: Results) -> Figure:
+    """Discs of contexts, coloured by the best arm: environments down, times across."""
+    table = results.table
+    environments = table["environment"].unique(maintain_order=True).to_list()
+    times = table["time"].unique().sort().to_list()
+    figure = Figure(figsize=(3.1 * len(times) + 1.2, 3.3 * len(environments)), layout="constrained")
+    arms = table["best_arm"].unique().sort().to_list()
+    for row, environment in enumerate(environments):
+        for column, time in enumerate(times):
+            axes = figure.add_subplot(len(environments), len(times), row * len(times) + column + 1)
+            here = pl.col("environment") == environment, pl.col("time") == time
+            cells = table.filter(*here)
+            colours = [ARM_COLOURS[arm % len(ARM_COLOURS)] for arm in cells["best_arm"]]
+            axes.scatter(cells["x"], cells["y"], c=colours, s=2.2, marker="s", rasterized=True)
+            axes.set_title(f"{environment}, after {time:,} pulls", fontsize=9)
+            axes.set_aspect("equal")
+            axes.set_xticks([-1, 0, 1])
+            axes.set_yticks([-1, 0, 1])
+            axes.set_xlabel("x")
+            axes.set_ylabel("y")
+            axes.spines[:].set_visible(False)
+    highest = table.group_by("best_arm").agg(pl.col("mean").max()).sort("best_arm")
+    figure.legend(
+        handles=[
+            Patch(color=ARM_COLOURS[arm % len(ARM_COLOURS)], label=f"arm {arm + 1} pays {mean:.3g}")
+            for arm, mean in zip(arms, highest["mean"], strict=True)
+        ],
+        loc="outside lower center",
+        ncols=len(arms),
+        frameon=False,
+        fontsize=9,
+        title="the best arm for a context (x, y), and its mean reward",
+    )
+    return figure
+
+
+def ratio_bound_figure(results: Results) -> Figure:
+    """The claimed bound and what laws with zero mean energy reach; and what is true."""
+    table = results.table
+    figure = Figure(figsize=(12, 4.6), layout="constrained")
+    ratio, logit = figure.subplots(1, 2)
+    n = table["num_arms"].to_numpy()
+    ratio.loglog(n, table["claimed_ratio_bound"], color="#0072B2", linewidth=2)
+    ratio.loglog(n, table["counterexample_ratio"], "o--", color="#D55E00", markersize=5)
+    drawn = 10 ** np.minimum(table["drawn_median_log10_ratio"].to_numpy(), 300)
+    ratio.loglog(n, drawn, "s:", color="#CC79A7", markersize=4)
+    ratio.set_ylim(1, 1e12)
+    ratio.set_title("largest over smallest probability at zero mean energy", loc="left")
+    ratio.set_ylabel("p_max / p_min")
+    note(
+        ratio, n, table["claimed_ratio_bound"].to_numpy(), "bound that Theorem 1 claims", "#0072B2"
+    )
+    note(ratio, n, table["counterexample_ratio"].to_numpy(), "one law that breaks it", "#D55E00")
+    ratio.annotate(
+        "median of random laws", (n[1], drawn[1]), xytext=(6, -2), textcoords="offset points",
+        color="#CC79A7", fontsize=9, va="top",
+    )  # fmt: skip
+    logit.semilogx(n, table["largest_logit_bound"], color="#009E73", linewidth=2)
+    logit.semilogx(n, table["drawn_largest_logit"], "s", color="#CC79A7", markersize=4)
+    logit.set_title("what is true: the largest logit is bounded", loc="left")
+    logit.set_ylabel("largest logit")
+    note(logit, n, table["largest_logit_bound"].to_numpy(), "W((n - 1) / e)", "#009E73")
+    logit.annotate(
+        f"largest of {DRAWS:,} random laws",
+        (n[-3], table["drawn_largest_logit"][-3]), xytext=(0, -14), textcoords="offset points",
+        color="#CC79A7", fontsize=9, ha="center", va="top",
+    )  # fmt: skip
+    for axes in (ratio, logit):
+        axes.set_xlabel("number of arms n")
+        axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
+        axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e5e5e5", linewidth=0.6)
+    return figure
+
+
+def note(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, text: str, colour: str) -> None:
+    middle = len(x) // 2
+    axes.annotate(
+        text, (x[middle], y[middle]), xytext=(0, 8), textcoords="offset points",
+        color=colour, fontsize=9, ha="center",
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""How everything looks: one colour per policy everywhere, and numbers as people read them."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+Look = tuple[str, str | tuple[int, tuple[int, ...]]]
+
+# Okabe & Ito's colours and two of Tol's, which colour-blind readers can tell apart; with the dash
+# pattern they are also apart in print. The paper's policies have theirs in every figure.
+LOOKS: dict[str, Look] = {
+    "ours": ("#0072B2", "-"),
+    "no EC": ("#D55E00", "--"),
+    "epsilon-greedy": ("#CC79A7", "-."),
+    "softmax T=2": ("#E69F00", (0, (5, 1, 1, 1, 1, 1))),
+    "thompson": ("#009E73", "-"),
+    "swa": ("#56B4E9", "--"),
+    "fewa": ("#000000", ":"),
+    "LinTS": ("#882255", "-"),
+    "NeuralLinear": ("#999933", "--"),
+}
+OTHERS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255"]
+DASHES = ["-", "--", ":", "-."]
+MEANINGS = {
+    "regret": "cumulative regret",
+    "mean_regret": "regret per pull so far",
+    "realised_regret": "cumulative realised regret",
+    "policy_regret": "policy regret",
+    "own_count_regret": "cumulative own-count regret",
+}
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """A colour and a dash pattern for each policy, by its name in the legend."""
+    looks: dict[str, Look] = {}
+    taken = {LOOKS[name][0] for name in names if name in LOOKS}
+    free = [colour for colour in OTHERS if colour not in taken] or OTHERS
+    for name in dict.fromkeys(names):
+        count = len([other for other in looks if other not in LOOKS])
+        dash = DASHES[count // len(free) % len(DASHES)]
+        looks[name] = LOOKS.get(name, (free[count % len(free)], dash))
+    return looks
+
+
+def number(value: float | np.ndarray) -> str:
+    """Three or four significant digits, with separators."""
+    magnitude = abs(float(value))
+    if magnitude >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if magnitude >= 100 else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """As people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
