@@ -4,22 +4,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test bench numbers figures clean
+.PHONY: help demo reproduce test browser bench numbers figures clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/installed  ## set up, compare five policies on the sinusoidal bandit, draw the figure
-	$(BIN)/driftbandits compare --environment sinusoidal --horizon 10000 --runs 12 \
-	  --policy recurrent --policy "recurrent(energy=0)" --policy thompson --policy swa \
-	  --policy uniform --plot results/demo.png
-	@echo "Open results/demo.png to see the curves."
+demo: .venv/installed  ## set up, run every figure of the paper small, write the report
+	$(BIN)/driftbandits reproduce --quick
+	@echo "Open results/quick/report.html in a browser."
 
-test: .venv/tested  ## set up, check the format, lint, check the types, run the tests
+reproduce: .venv/installed  ## run every figure of the paper at full size; goes on where it was
+	$(BIN)/driftbandits reproduce
+
+test: .venv/tested browser  ## set up, check the format, lint, check the types, run the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+browser:  # Debian's Chromium for the tests of the page, where it may be installed
+	@command -v chromium chromium-browser >/dev/null || { [ "$$(id -u)" = 0 ] && \
+	  command -v apt-get >/dev/null && echo "Installing chromium for the tests of the page ..." && \
+	  { apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
+	  >/dev/null 2>&1; } || echo "No Chromium: the tests of the page will be left out."
 
 bench: .venv/benched  ## measure the speed beside PyTorch, in one run
 	$(BIN)/python -m benchmarks.speed

@@ -1,21 +1,20 @@
 """The paper's policies on its problems, beside the numbers that prototypes of them reached.
 
-Writes docs/numbers.md. Finished rows are kept in results/numbers.json, so that an interrupted call
-goes on where it was; `--fresh` measures everything anew.
+Writes docs/numbers.md. Finished runs are kept in results/numbers, so that an interrupted call goes
+on where it was; remove the folder to measure everything anew.
 """
 
-import argparse
-import json
-import time
 from pathlib import Path
 from typing import NamedTuple
 
-from driftbandits import Comparison, compare
+from rich.progress import track
+
+from driftbandits import Results, compare
 from driftbandits.console import keep_compiled_programs
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "numbers.md"
-KEPT = ROOT / "results" / "numbers.json"
+KEPT = ROOT / "results" / "numbers"
 INFINITY = float("inf")
 
 
@@ -53,31 +52,21 @@ CASES = [
 ]
 
 
-def measure(case: Case) -> Comparison:
+def measure(case: Case, out: Path | None = None) -> Results:
     return compare(
         [case.policy],
         case.environment,
         horizon=case.horizon,
         runs=case.runs,
         measure=case.measure,
+        out=out,
     )
 
 
-def measure_or_recall(case: Case, kept: dict[str, list[float]]) -> list[float]:
-    """Mean, low and high of a case; measured only if it is not kept from an earlier call."""
-    name = " ".join(map(str, (*case[:2], *case[4:])))
-    if name not in kept:
-        begin = time.perf_counter()
-        kept[name] = [float(x) for x in measure(case).final()[case.policy]]
-        print(f"{time.perf_counter() - begin:6.0f} s  {name}: {kept[name][0]:,.0f}", flush=True)
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text(json.dumps(kept, indent=2))
-    return kept[name]
-
-
-def row(case: Case, estimate: list[float]) -> str:
+def row(case: Case) -> str:
     """One line of the table."""
-    mean, low, high = estimate
+    mean, low, high = measure(case, KEPT).final()[case.policy]
+    print(f"{case.environment}, {case.policy}: {mean:,.0f}", flush=True)
     inside = "yes" if case.low <= mean <= case.high else "**no**"
     expected = f"above {case.low:,}" if case.high == INFINITY else f"{case.low:,} to {case.high:,}"
     return (
@@ -98,17 +87,10 @@ prototypes of the same algorithms had led us to expect. Made by `make numbers`.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="policies whose name contains this")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
-    arguments = parser.parse_args()
     keep_compiled_programs()
-    kept = {} if arguments.fresh or not KEPT.exists() else json.loads(KEPT.read_text())
-    cases = [case for case in CASES if arguments.only in case.policy]
-    rows = [row(case, measure_or_recall(case, kept)) for case in cases]
-    if not arguments.only:
-        TARGET.write_text(HEAD + "\n".join(rows) + "\n")
-        print(f"written: {TARGET}")
+    rows = [row(case) for case in track(CASES, "measuring")]
+    TARGET.write_text(HEAD + "\n".join(rows) + "\n")
+    print(f"written: {TARGET.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -60,12 +60,12 @@ def flag(**values: Any) -> None:
             fail(name, "true or false", value)
 
 
-def known(kind: str, value: str, names: Iterable[str]) -> None:
+def known(kind: str, value: object, names: Iterable[str]) -> None:
     """Refuses a name that is not in the list, and points at the nearest one."""
     names = list(names)
     if value in names:
         return
     rule = f"one of {', '.join(names)}" if names else "left out (there are none)"
-    near = difflib.get_close_matches(value, names, n=1)
+    near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"{kind} must be {rule}, got {value!r}{hint}")

@@ -93,7 +93,11 @@ class Verdict(NamedTuple):
             "verdict": self.verdict,
             "why": self.why,
             "evidence": [
-                {k: None if v != v else v for k, v in e._asdict().items()} for e in self.evidence
+                {
+                    k: v if isinstance(v, str) or np.isfinite(v) else None
+                    for k, v in e._asdict().items()
+                }
+                for e in self.evidence
             ],
         }
 
@@ -158,6 +162,8 @@ def span_of(table: Mapping[str, Any]) -> tuple[float, float] | None:
         check.fail("over", "a span [from, to]", span)
     check.not_negative(over=span[0])
     check.positive(over=span[1])
+    if type(span[0]) is type(span[1]) and span[0] >= span[1]:
+        check.fail("over", "a span [from, to] that goes forward", span)
     return span[0], span[1]
 
 
@@ -226,6 +232,11 @@ def inside_range(
     return Evidence(what, mean, lowest, highest, verdict)
 
 
+def share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """A ratio, which says nothing (NaN) where what it is a share of is not above 0."""
+    return np.where(whole > 0, part / whole, np.nan)
+
+
 def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
     times = "" if claim.factor == 1 else f"{claim.factor:g} x "
     return [
@@ -244,7 +255,7 @@ def judge_near(claim: Claim, curves: Curves) -> list[Evidence]:
     return [
         inside_range(
             f"{name} / {other}",
-            lambda means: means[..., 0] / means[..., 1],
+            lambda means: share(means[..., 0], means[..., 1]),
             -np.inf,
             claim.factor,
             value_at(claim, curves, name),
@@ -285,7 +296,7 @@ def judge_growth(claim: Claim, curves: Curves) -> list[Evidence]:
         found.append(
             inside_range(
                 f"{name}: growth over the second half / final value",
-                lambda means: (means[..., 1] - means[..., 0]) / means[..., 1],
+                lambda means: share(means[..., 1] - means[..., 0], means[..., 1]),
                 low,
                 high,
                 middle,
@@ -307,7 +318,11 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
         what = f"{name}: largest mean / smallest, over {', '.join(map(str, labels))}"
         found.append(
             inside_range(
-                what, lambda means: means.max(-1) / means.min(-1), -np.inf, claim.factor, *values
+                what,
+                lambda means: share(means.max(-1), means.min(-1)),
+                -np.inf,
+                claim.factor,
+                *values,
             )
         )
     return found

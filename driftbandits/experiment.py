@@ -16,6 +16,7 @@ from driftbandits import check
 from driftbandits.check import InputError
 from driftbandits.choice import Choice, parse
 from driftbandits.claims import Claim, parse_claim
+from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
 from driftbandits.metrics import MEASURES
 from driftbandits.policies import build_policy
@@ -88,7 +89,8 @@ class Experiment:
         for value in self.sweep.values:
             name = f"{label}, {self.sweep.setting}={value}"
             line = Line(name, *policy, *environment, group=label, value=value)
-            swept = _with_setting(getattr(line, self.sweep.of), self.sweep.setting, value)
+            key = f"policies.{policy[0]}" if self.sweep.of == "policy" else "environments"
+            swept = _with_setting(key, getattr(line, self.sweep.of), self.sweep.setting, value)
             yield replace(line, **{self.sweep.of: swept})
 
     def with_size(
@@ -118,8 +120,8 @@ class Experiment:
         return self.with_size(**self.quick) if self.quick else self
 
 
-def _with_setting(text: str, setting: str, value: Any) -> str:
-    choice = parse("choice", text)
+def _with_setting(key: str, text: str, setting: str, value: Any) -> str:
+    choice = parse(key, text)
     return str(Choice(choice.name, {**choice.settings, setting: value}))
 
 
@@ -217,7 +219,11 @@ def _sweep(table: Any) -> Sweep:
     if len(swept) != 1:
         check.fail("sweep", "over a setting of `policy` or of `environment`, one of them", table)
     values = table.get("values")
-    if not isinstance(values, list) or len(values) < 2 or len({*map(str, values)}) < len(values):
+    if (
+        not isinstance(values, list)
+        or len(values) < 2
+        or any(v in values[:i] for i, v in enumerate(values))
+    ):
         check.fail("sweep.values", "a list of at least two different values", values)
     _is(f"sweep.{swept[0]}", table[swept[0]], str, "the name of a setting")
     return Sweep(swept[0], table[swept[0]], tuple(values))
@@ -243,11 +249,34 @@ def check_experiment(experiment: Experiment) -> None:
         check_lines(experiment)
     else:
         check.known("drawing", experiment.drawing, DRAWINGS)
+        check_drawing(experiment)
     for number, claim in enumerate(experiment.claims, start=1):
         try:
-            replace(experiment, claims=(claim,)).parsed_claims()
+            check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
         except InputError as error:
             raise InputError(f"claims[{number}]: {error}") from error
+
+
+def check_claim(experiment: Experiment, claim: Claim) -> None:
+    if claim.kind == "counterexample" and experiment.drawing != "ratio_bound":
+        check.fail("counterexample", "a claim about the drawing 'ratio_bound'", claim.names[0])
+    for value in claim.values or ():
+        if experiment.sweep is None or value not in experiment.sweep.values:
+            check.fail("values", "values of the sweep", value)
+
+
+def check_drawing(experiment: Experiment) -> None:
+    if experiment.drawing == "best_arms" and not experiment.environments:
+        check.fail("environments", "at least one", {})
+    for _, text in experiment.environments:
+        check_environment(text)
+
+
+def check_environment(text: str) -> BanditSpec:
+    try:
+        return build_environment(text).spec
+    except InputError as error:
+        raise InputError(f"environments: {error}") from error
 
 
 def check_lines(experiment: Experiment) -> None:
@@ -258,10 +287,7 @@ def check_lines(experiment: Experiment) -> None:
     if len(set(labels)) < len(labels):
         check.fail("policies", "named differently from each other", labels)
     for line in experiment.lines():
-        try:
-            spec = build_environment(line.environment).spec
-        except InputError as error:
-            raise InputError(f"environments: {error}") from error
+        spec = check_environment(line.environment)
         try:
             build_policy(line.policy, spec._replace(horizon=experiment.horizon))
         except InputError as error:

@@ -263,7 +263,8 @@ def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl
     }
     named = [pl.lit(text, dtype=pl.String).alias(name) for name, text in names.items()]
     table = as_frame(trace).select(*named, pl.all())
-    return table.with_columns(pl.Series(measure, values.ravel()))
+    arms = pl.col("pulls").arr.to_list()  # environments may differ in their number
+    return table.with_columns(arms, pl.Series(measure, values.ravel()))
 
 
 def summary(abouts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from driftbandits import check
@@ -23,8 +23,9 @@ def available_cores() -> int:
 def work_off(jobs: Iterable[Job[T]], cores: int | None = None) -> Iterator[tuple[int, T]]:
     """Starts the jobs in order; yields each one's index and what it returns, as they finish.
 
-    All threads have ended when this ends, also after an error or an interrupt: one that outlived
-    the interpreter inside XLA would abort the whole process.
+    After an error or an interrupt the jobs under way are told to stop, and not waited for. The
+    pool's threads end before the interpreter does: one that outlived it inside XLA would abort the
+    whole process.
     """
     cores = available_cores() if cores is None else cores
     check.whole(cores=cores)
@@ -32,8 +33,10 @@ def work_off(jobs: Iterable[Job[T]], cores: int | None = None) -> Iterator[tuple
     pool = ThreadPoolExecutor(cores)
     try:
         futures = {pool.submit(job, stopped): index for index, job in enumerate(jobs)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        while futures:
+            # Python looks for Ctrl-C only between waits: polars' signal handler restarts them.
+            for future in wait(futures, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                yield futures.pop(future), future.result()
     finally:
         stopped.set()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,6 +1,7 @@
-"""Compiled programs are kept between test runs, by each worker of its own."""
+"""Compiled programs are kept between test runs; the page's tests need a browser."""
 
 import os
+import shutil
 from pathlib import Path
 
 import jax
@@ -10,3 +11,14 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled" / WORKER
 
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+collect_ignore = [] if BROWSER else ["test_page.py"]
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    if not BROWSER:
+        terminalreporter.write_line(
+            "left out: tests/test_page.py, the report in a real browser. To run it too, install "
+            "Chromium (on Debian, as root: apt-get install chromium) and give the same command."
+        )

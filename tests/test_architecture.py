@@ -13,13 +13,16 @@ PACKAGE = Path(driftbandits.__file__).parent
 
 LAYERS = [
     {"core", "check"},
-    {"choice"},
+    {"choice", "work"},
     {"parts"},
     {"environments", "policies"},
-    {"simulation", "catalogue"},
+    {"simulation", "best_arms"},
     {"metrics"},
-    {"comparison"},
-    {"report"},
+    {"claims"},
+    {"experiment", "theorem"},
+    {"results", "provenance", "catalogue"},
+    {"runner"},
+    {"comparison", "report"},
     {"console"},
     {"cli"},
 ]

@@ -128,7 +128,7 @@ def test_a_mistake_is_one_line_and_code_2(monkeypatch, capsys, arguments, messag
     def work(*_: object, **__: object) -> None:
         pytest.fail("the work has started")
 
-    monkeypatch.setattr("driftbandits.comparison.simulate", work)
+    monkeypatch.setattr("driftbandits.runner.work_off", work)
     assert run(monkeypatch, "compare", *arguments) == 2
     err = capsys.readouterr().err
     assert message in err

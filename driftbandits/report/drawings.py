@@ -54,43 +54,26 @@ def ratio_bound_figure(results: Results) -> Figure:
     figure = Figure(figsize=(12, 4.6), layout="constrained")
     ratio, logit = figure.subplots(1, 2)
     n = table["num_arms"].to_numpy()
-    ratio.loglog(n, table["claimed_ratio_bound"], color="#0072B2", linewidth=2)
-    ratio.loglog(n, table["counterexample_ratio"], "o--", color="#D55E00", markersize=5)
     drawn = 10 ** np.minimum(table["drawn_median_log10_ratio"].to_numpy(), 300)
-    ratio.loglog(n, drawn, "s:", color="#CC79A7", markersize=4)
-    ratio.set_ylim(1, 1e12)
-    ratio.set_title("largest over smallest probability at zero mean energy", loc="left")
+    ratio.loglog(n, drawn, "s:", color="#CC79A7", label=f"median of {DRAWS:,} random laws")
+    counter = table["counterexample_ratio"].to_numpy()
+    ratio.loglog(n, counter, "o--", color="#D55E00", label="one winner, the others' logits at -10")
+    claimed = table["claimed_ratio_bound"].to_numpy()
+    ratio.loglog(n, claimed, color="#0072B2", linewidth=2, label="the bound that Theorem 1 claims")
+    ratio.set_title("p_max / p_min of laws with zero mean energy", loc="left", weight="bold")
     ratio.set_ylabel("p_max / p_min")
-    note(
-        ratio, n, table["claimed_ratio_bound"].to_numpy(), "bound that Theorem 1 claims", "#0072B2"
-    )
-    note(ratio, n, table["counterexample_ratio"].to_numpy(), "one law that breaks it", "#D55E00")
-    ratio.annotate(
-        "median of random laws", (n[1], drawn[1]), xytext=(6, -2), textcoords="offset points",
-        color="#CC79A7", fontsize=9, va="top",
-    )  # fmt: skip
-    logit.semilogx(n, table["largest_logit_bound"], color="#009E73", linewidth=2)
-    logit.semilogx(n, table["drawn_largest_logit"], "s", color="#CC79A7", markersize=4)
-    logit.set_title("what is true: the largest logit is bounded", loc="left")
+    bound = table["largest_logit_bound"].to_numpy()
+    logit.semilogx(n, bound, color="#009E73", linewidth=2, label="W((n - 1) / e), which bounds it")
+    found = table["drawn_largest_logit"].to_numpy()
+    logit.semilogx(n, found, "s", color="#CC79A7", label=f"largest of {DRAWS:,} random laws")
+    logit.set_title("what is true: their largest logit is bounded", loc="left", weight="bold")
     logit.set_ylabel("largest logit")
-    note(logit, n, table["largest_logit_bound"].to_numpy(), "W((n - 1) / e)", "#009E73")
-    logit.annotate(
-        f"largest of {DRAWS:,} random laws",
-        (n[-3], table["drawn_largest_logit"][-3]), xytext=(0, -14), textcoords="offset points",
-        color="#CC79A7", fontsize=9, ha="center", va="top",
-    )  # fmt: skip
     for axes in (ratio, logit):
+        axes.legend(frameon=False, loc="upper left", fontsize=9)
         axes.set_xlabel("number of arms n")
         axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
         axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e5e5e5", linewidth=0.6)
+    ratio.set_ylim(1, 1e11)
     return figure
-
-
-def note(axes: mpl.axes.Axes, x: np.ndarray, y: np.ndarray, text: str, colour: str) -> None:
-    middle = len(x) // 2
-    axes.annotate(
-        text, (x[middle], y[middle]), xytext=(0, 8), textcoords="offset points",
-        color=colour, fontsize=9, ha="center",
-    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""The report: every number on the page and in the tables is that of the runs."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
+from driftbandits.experiment import Experiment, Sweep, experiment_from
+from driftbandits.report.curves import apart, thinned
+from driftbandits.report.style import LOOKS, duration, looks_of, number
+from driftbandits.results import StoreError, read_results
+from tests.test_runner import tiny
+
+SWEPT = Experiment(
+    "swept", "A sweep",
+    environments=(("coins", "bernoulli(num_arms=3)"),),
+    policies=(("window", "swa"),),
+    sweep=Sweep("policy", "alpha", (0.1, 0.2)),
+    horizon=100, runs=3,
+)  # fmt: skip
+WORLDS = Experiment(
+    "worlds", "Two worlds",
+    environments=(("three", "bernoulli(num_arms=3)"), ("four", "bernoulli(num_arms=4)")),
+    policies=(("chance", "uniform"),),
+    horizon=100, runs=1,
+)  # fmt: skip
+DISCS = experiment_from(
+    "discs",
+    {
+        "title": "Discs",
+        "drawing": "best_arms",
+        "times": [0, 500],
+        "environments": {"turning": "rotating_wheel"},
+    },
+)
+BOUND = experiment_from(
+    "bound",
+    {
+        "title": "A bound <that> is & isn't",
+        "drawing": "ratio_bound",
+        "claims": [{"text": "It holds.", "counterexample": "ratio_bound"}],
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A report with one experiment of each kind."""
+    place = tmp_path_factory.mktemp("report")
+    run_experiments([tiny(), SWEPT, WORLDS, DISCS, BOUND], place)
+    write_report(place)
+    return place
+
+
+def test_every_experiment_has_its_figures_and_tables(folder: Path) -> None:
+    for name in ("tiny", "swept", "worlds", "discs", "bound"):
+        assert (folder / name / "figure.png").read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (folder / name / "figure.svg").read_bytes()
+    for name in ("tiny", "swept", "worlds"):
+        assert (folder / name / "table.csv").exists()
+        assert (folder / name / "curves.csv").exists()
+
+
+def test_the_page_needs_no_network(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    addresses = re.findall(r'(?:src|href)="([^"]{0,40})', page)
+    assert addresses
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_the_page_says_what_was_found(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    claims = json.loads((folder / "claims.json").read_text())
+    assert {claim["experiment"]: claim["verdict"] for claim in claims} == {
+        "tiny": "holds",
+        "bound": "does not hold",
+    }
+    for claim in claims:
+        assert page.count(claim["text"]) == 2, "in the summary and in its section"
+        for evidence in claim["evidence"]:
+            assert number(evidence["mean"]) in page
+    assert "A bound &lt;that&gt; is &amp; isn&#39;t" in page
+    assert "uniform" in page
+    assert "bernoulli(num_arms=3)" in page
+    assert "one run" in page
+
+
+def test_final_values(folder: Path) -> None:
+    table = pl.read_csv(folder / "tiny" / "table.csv")
+    values = read_results(folder / "tiny").values
+    assert table["line"].to_list() == ["sliding window", "chance"], "the lowest first"
+    assert table["rank"].to_list() == [1, 2]
+    for row in table.iter_rows(named=True):
+        final = values[row["line"]][:, -1]
+        for name, value in (
+            ("mean", final.mean()),
+            ("median", np.median(final)),
+            ("percentile_95", np.quantile(final, 0.95)),
+            ("worst", final.max()),
+        ):
+            assert row[name] == pytest.approx(value, rel=1e-4), name
+        assert row["low"] < row["mean"] < row["high"]
+
+
+def test_curves(folder: Path) -> None:
+    table = pl.read_csv(folder / "tiny" / "curves.csv")
+    results = read_results(folder / "tiny")
+    assert table["time"].max() == 300
+    chosen = table.filter(pl.col("line") == "chance")
+    index = np.searchsorted(results.times, chosen["time"].to_numpy())
+    expected = results.values["chance"].mean(axis=0)[index]
+    np.testing.assert_allclose(chosen["mean"].to_numpy(), expected, atol=1e-5)
+
+
+def test_a_report_can_be_written_again(folder: Path) -> None:
+    before = (folder / "report.html").read_bytes()
+    assert write_report(folder) == folder / "report.html"
+    assert (folder / "report.html").read_bytes() == before
+
+
+def test_a_quick_look_is_marked(tmp_path: Path) -> None:
+    quick = tiny(quick={"runs": 2, "horizon": 50})
+    for experiment, marked in ((quick, False), (quick.made_quick(), True)):
+        run_experiments([experiment], tmp_path)
+        assert ("A quick look." in write_report(tmp_path).read_text()) is marked
+
+
+def test_nothing_to_report_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least one finished experiment"):
+        write_report(tmp_path)
+
+
+def test_broken_results_are_told(tmp_path: Path) -> None:
+    run_experiments([tiny()], tmp_path)
+    (tmp_path / "tiny" / "results.parquet").write_bytes(b"x")
+    with pytest.raises(StoreError, match="give the command that made it again"):
+        write_report(tmp_path)
+
+
+def test_the_same_results_give_the_same_figure(tmp_path: Path) -> None:
+    results = compare(["uniform", "swa"], "rotting", horizon=50, runs=2)
+    for ending in ("png", "svg", "pdf"):
+        first, second = (
+            draw_curves(results, tmp_path / f"{name}.{ending}").read_bytes() for name in "ab"
+        )
+        assert first == second, ending
+
+
+def test_a_policy_has_one_colour_everywhere() -> None:
+    colours = [colour for colour, _ in LOOKS.values()]
+    assert len(set(colours)) == len(colours)
+    for names in (["ours", "thompson"], ["thompson", "x", "ours"], ["y", "ours"]):
+        looks = looks_of(names)
+        assert looks["ours"] == LOOKS["ours"]
+        assert len(set(looks.values())) == len(names)
+    many = looks_of([f"policy {n}" for n in range(20)])
+    assert len(set(many.values())) == 20
+
+
+def test_labels_are_moved_apart() -> None:
+    places = apart([0.5, 0.51, 0.99, 1.4, 0.0], gap=0.1)
+    assert min(np.diff(sorted(places))) > 0.0999
+    assert 0 <= min(places) <= max(places) <= 1
+    assert np.argsort(places).tolist() == [4, 0, 1, 2, 3]
+    assert apart([0.2, 0.8], gap=0.1) == [0.2, 0.8]
+
+
+def test_thinning_keeps_the_last_time() -> None:
+    for points in (1, 7, 250, 251, 1000):
+        chosen = thinned(np.arange(points))
+        assert chosen[-1] == points - 1
+        assert len(chosen) <= 250
+        assert len(set(np.diff(chosen))) <= 1
+
+
+def test_numbers_and_durations_as_people_read_them() -> None:
+    assert [number(x) for x in (0.01234, 1.5, 123.456, 12345.6, -2000)] == [
+        "0.0123", "1.5", "123.5", "12,346", "-2,000",
+    ]  # fmt: skip
+    assert [duration(x) for x in (3, 89, 600, 7200)] == ["3 s", "89 s", "10 min", "2.0 h"]

@@ -1,0 +1,258 @@
+"""The runner: nothing is lost, nothing stale is used, nobody else's folder is touched."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from driftbandits import Experiment, compare, read_results, results, run_experiments, runner
+from driftbandits.experiment import experiment_from
+from driftbandits.results import StoreError, finished
+from driftbandits.runner import Watcher, run_experiment
+
+TINY = """
+title = "Tiny"
+environment = "bernoulli(num_arms=3)"
+policies = { chance = "uniform", "sliding window" = "swa" }
+horizon = 300
+runs = 6
+
+[[claims]]
+text = "A window beats chance."
+lower = "sliding window"
+higher = "chance"
+"""
+
+
+def tiny(**changes: object) -> Experiment:
+    return experiment_from("tiny", {**tomllib.loads(TINY), **changes})
+
+
+class Count(Watcher):
+    """Remembers how many pieces were to do and how many were kept."""
+
+    def begin(self, jobs, kept) -> None:
+        self.jobs, self.kept = len(jobs), kept
+
+
+def counted(folder: Path, *experiments: Experiment) -> tuple[int, int]:
+    watcher = Count()
+    run_experiments(experiments or [tiny()], folder, watcher=watcher)
+    return watcher.jobs, watcher.kept
+
+
+def pieces(folder: Path) -> list[Path]:
+    return sorted((folder / "pieces").glob("*.parquet"))
+
+
+def test_a_tiny_experiment_from_end_to_end(tmp_path: Path) -> None:
+    found = run_experiment(tiny(), tmp_path)
+    table = pl.read_parquet(tmp_path / "tiny" / "results.parquet")
+    assert table.columns == [
+        "line", "policy", "environment", "swept", "run", "time",
+        "regret", "realised_regret", "expected_reward", "reward", "pulls",
+    ]  # fmt: skip
+    assert table.height == 2 * 6 * 300
+    last = table.filter(pl.col("time") == 300, pl.col("line") == "chance").sort("run")
+    np.testing.assert_array_equal(last["regret"], found.values["chance"][:, -1])
+    assert last["pulls"].list.sum().to_list() == [300] * 6
+    (claim,) = json.loads((tmp_path / "tiny" / "claims.json").read_text())
+    assert claim["verdict"] == "holds"
+    assert claim["evidence"][0]["low"] > 0
+
+
+def test_results_read_back_as_they_were(tmp_path: Path) -> None:
+    written = run_experiment(tiny(), tmp_path)
+    read = read_results(tmp_path / "tiny")
+    assert read.experiment == written.experiment
+    assert read.provenance == written.provenance
+    np.testing.assert_array_equal(read.times, written.times)
+    for label, values in written.values.items():
+        np.testing.assert_array_equal(read.values[label], values)
+
+
+def test_numbers_are_those_of_a_comparison(tmp_path: Path) -> None:
+    found = run_experiment(tiny(), tmp_path).values["chance"]
+    again = compare(["uniform"], "bernoulli(num_arms=3)", horizon=300, runs=6).values["uniform"]
+    np.testing.assert_array_equal(found, again)
+
+
+def test_provenance_is_in_every_piece(tmp_path: Path) -> None:
+    run_experiment(tiny(), tmp_path)
+    for path in pieces(tmp_path):
+        about = json.loads(pl.read_parquet_metadata(path)["driftbandits"])
+        assert {"piece", "driftbandits", "revision", "packages", "seconds", "finished"} <= {*about}
+        assert about["piece"]["seed"] == 0
+        assert about["piece"]["policy"].startswith(("uniform", "swa(alpha=0.2, "))
+
+
+def test_a_second_call_computes_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    assert counted(tmp_path) == (2, 0)
+    before = (tmp_path / "tiny" / "results.parquet").read_bytes()
+    assert counted(tmp_path) == (0, 2)
+    assert (tmp_path / "tiny" / "results.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "to_do"),
+    [
+        ({"title": "Another title"}, 0),
+        ({"runs": 3}, 0),
+        ({"runs": 70}, 2),  # the second block of runs of each policy
+        ({"horizon": 200}, 2),
+        ({"seed": 1}, 2),
+        ({"environment": "bernoulli(num_arms=4)"}, 2),
+        ({"environment": "bernoulli(num_arms=3, max_consecutive=5)"}, 2),
+        ({"policies": {"chance": "uniform", "sliding window": "swa(alpha=0.3)"}}, 1),
+        ({"policies": {"chance": "uniform", "sliding window": "swa(alpha=0.2)"}}, 0),
+    ],
+)
+def test_a_changed_experiment_computes_what_has_changed(tmp_path: Path, changes, to_do) -> None:
+    run_experiment(tiny(), tmp_path)
+    changed = tiny(**changes)
+    assert counted(tmp_path, changed)[0] == to_do
+    np.testing.assert_array_equal(
+        read_results(tmp_path / "tiny").values["sliding window"],
+        run_experiment(changed, tmp_path / "fresh").values["sliding window"],
+    )
+
+
+def test_other_code_does_not_use_old_pieces(tmp_path: Path, monkeypatch) -> None:
+    run_experiment(tiny(), tmp_path)
+    monkeypatch.setattr(runner, "code_fingerprint", lambda: "other")
+    assert counted(tmp_path) == (2, 0)
+
+
+def test_experiments_share_pieces(tmp_path: Path) -> None:
+    other = Experiment(
+        "other", "Other", environments=tiny().environments, policies=(("x", "uniform"),),
+        horizon=300, runs=6,
+    )  # fmt: skip
+    assert counted(tmp_path, tiny(), other) == (2, 0)
+    assert [path.name for path in finished(tmp_path)] == ["other", "tiny"]
+
+
+def test_policy_regret_is_against_the_oracle(tmp_path: Path) -> None:
+    rotting = tiny(environment="rotting", measure="policy_regret")
+    found = run_experiment(rotting, tmp_path)
+    assert list(found.values) == ["chance", "sliding window"]
+    assert found.final()["chance"].mean == pytest.approx(75, abs=10)
+    assert found.table["policy_regret"].null_count() == 0
+
+
+SLOW = TINY.replace("300", "30_000").replace("runs = 6", "runs = 260")
+
+
+def launch(file: Path, out: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "driftbandits.cli", "run", str(file), "--out", str(out)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition, process: subprocess.Popen) -> None:
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    (folder / "tiny.toml").write_text(SLOW)
+    process = launch(folder / "tiny.toml", folder / "out")
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    return folder
+
+
+def test_killed_and_called_again_it_ends_the_same(uninterrupted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for wanted in (1, 3):
+        process = launch(uninterrupted / "tiny.toml", out)
+        wait_for(lambda wanted=wanted: len(pieces(out)) >= wanted, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in pieces(out)}
+    assert 3 <= len(kept) < 10
+    process = launch(uninterrupted / "tiny.toml", out)
+    output, err = process.communicate()
+    assert process.returncode == 0, err
+    assert f"{len(kept)} finished pieces found" in err
+    assert "report:" in output
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "computed again"
+    for name in ("results.parquet", "claims.json", "table.csv", "curves.csv", "figure.svg"):
+        ours, theirs = (folder / "tiny" / name for folder in (out, uninterrupted / "out"))
+        assert ours.read_bytes() == theirs.read_bytes(), name
+
+
+def test_a_second_process_says_who_holds_the_folder(uninterrupted: Path, tmp_path: Path) -> None:
+    first = launch(uninterrupted / "tiny.toml", tmp_path)
+    wait_for((tmp_path / ".holder.json").exists, first)
+    second = launch(uninterrupted / "tiny.toml", tmp_path)
+    _, err = second.communicate()
+    assert second.returncode == 1
+    assert f"is in use by process {first.pid} on " in err
+    assert "Traceback" not in err
+    _, err = first.communicate()
+    assert first.returncode == 0, err
+
+
+def test_a_killed_process_holds_nothing(uninterrupted: Path, tmp_path: Path) -> None:
+    process = launch(uninterrupted / "tiny.toml", tmp_path)
+    wait_for((tmp_path / ".holder.json").exists, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    with results.held(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "swapped"])
+def test_a_broken_piece_is_named_and_the_rest_is_kept(tmp_path: Path, damage: str) -> None:
+    run_experiment(tiny(), tmp_path)
+    first, second = pieces(tmp_path)
+    content = first.read_bytes()
+    first.write_bytes(
+        {
+            "cut": content[: len(content) // 2],
+            "garbage": b"x" * 100,
+            "empty": b"",
+            "swapped": second.read_bytes(),
+        }[damage]
+    )
+    with pytest.raises(StoreError, match="delete it and give the same command again") as error:
+        run_experiment(tiny(), tmp_path)
+    assert str(first) in str(error.value)
+    first.unlink()
+    assert counted(tmp_path) == (1, 1)
+    assert pieces(tmp_path) == [first, second]
+
+
+def test_a_full_disk_is_told_and_what_is_finished_is_kept(tmp_path: Path, monkeypatch) -> None:
+    written = 0
+
+    def fsync(descriptor: int) -> None:
+        nonlocal written
+        written += 1
+        if written > 2:  # after the lock's note and the first piece
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StoreError, match=r"could not be written: No space left.*is kept"):
+        run_experiment(tiny(), tmp_path)
+    assert len(pieces(tmp_path)) == 1
+    assert not list(tmp_path.rglob(".*.parquet*")), "no half-written file is left"
+    monkeypatch.undo()
+    assert counted(tmp_path) == (1, 1)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be used for results"):
+        run_experiment(tiny(), tmp_path / "file")
