@@ -18,11 +18,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from driftbandits.choice import write
-from driftbandits.claims import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.experiment import Experiment, Line
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Job, Watcher
+from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.work import available_cores
 
 VERDICT_STYLES = {HOLDS: "bold blue", FAILS: "bold red", UNDECIDED: "bold dim"}

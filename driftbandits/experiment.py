@@ -138,10 +138,10 @@ def read_experiment(source: str | Path) -> Experiment:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        check.known("experiment", str(source), [*shipped(), "a TOML file that exists"])
+        check.known("experiment", str(source), ["a TOML file that exists", *shipped()])
         raise
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"experiment must be a file that can be read, got {error}") from error
+        raise InputError(f"{path}: must be a text file that can be read, got {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: must be TOML, got {error}") from error
     try:
@@ -154,9 +154,8 @@ def experiment_from(name: str, table: Mapping[str, Any]) -> Experiment:
     """From a file's table to an experiment that can be run."""
     for key in table:
         check.known("key", key, sorted(KEYS))
-    for key in ("title", "question", "reference"):
-        _is(key, table.get(key, ""), str, "text")
-    _is("title", table.get("title"), str, "text")
+    for key, default in (("title", None), ("question", ""), ("reference", "")):
+        _is(key, table.get(key, default), str, "text")
     fields = {k: v for k, v in table.items() if k not in {"environment", "environments"}}
     fields["environments"] = _environments(table)
     fields["policies"] = tuple(_table("policies", table.get("policies", {}), str).items())

@@ -16,7 +16,6 @@ import polars as pl
 
 from driftbandits.best_arms import best_arm_table
 from driftbandits.choice import parse, with_defaults
-from driftbandits.claims import FAILS, UNDECIDED, Curves, Verdict, judge
 from driftbandits.environments import ENVIRONMENTS, build_environment
 from driftbandits.experiment import Experiment, Line
 from driftbandits.metrics import MEASURES
@@ -34,6 +33,7 @@ from driftbandits.results import (
 )
 from driftbandits.simulation import Program, Trace, cut, join, program_for, run_block
 from driftbandits.theorem import judge_ratio_bound, ratio_table
+from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
 from driftbandits.work import Stopped, work_off
 
 ORACLE = "oracle"

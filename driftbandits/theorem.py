@@ -8,11 +8,11 @@ above the bound refutes it.
 import numpy as np
 import polars as pl
 
-from driftbandits.claims import FAILS, UNDECIDED, Evidence
 from driftbandits.parts.energy import (
     claimed_ratio_bound,
     largest_logit_bound,
 )
+from driftbandits.verdicts import FAILS, UNDECIDED, Evidence
 
 NUM_ARMS = [2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100]
 DRAWS = 10_000

@@ -8,18 +8,10 @@ import polars as pl
 import pytest
 
 from driftbandits import InputError, estimate
-from driftbandits.claims import (
-    FAILS,
-    HOLDS,
-    KINDS,
-    UNDECIDED,
-    Curves,
-    Verdict,
-    judge,
-    parse_claim,
-)
+from driftbandits.claims import KINDS, parse_claim
 from driftbandits.parts.energy import claimed_ratio_bound, largest_logit_bound
 from driftbandits.theorem import NUM_ARMS, counterexample, judge_ratio_bound, ratio_table
+from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Curves, Verdict, judge
 
 TIMES = np.arange(10, 101, 10)
 SHARE = TIMES / 100  # of the horizon

@@ -350,7 +350,7 @@ def test_a_name_that_is_nearly_right_gets_a_hint(name: str) -> None:
 
 
 def test_a_folder_is_no_experiment(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be a file that can be read") as error:
+    with pytest.raises(InputError, match="must be a text file that can be read") as error:
         read_experiment(tmp_path)
     assert str(tmp_path) in str(error.value)
 
@@ -358,5 +358,5 @@ def test_a_folder_is_no_experiment(tmp_path: Path) -> None:
 def test_bytes_are_no_experiment(tmp_path: Path) -> None:
     file = tmp_path / "bytes.toml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="must be a file that can be read"):
+    with pytest.raises(InputError, match="must be a text file that can be read"):
         read_experiment(file)

@@ -12,7 +12,6 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from driftbandits import check
-from driftbandits.claims import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiment import Experiment
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
@@ -20,6 +19,7 @@ from driftbandits.report.style import MEANINGS, duration, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
 from driftbandits.results import Results, StoreError, finished, read_results, write_file, write_json
+from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
 
 PAGE = "report.html"
 SIGNS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?"}
