@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo reproduce test browser bench numbers figures clean
+.PHONY: help demo reproduce paper test browser bench numbers clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -15,6 +15,9 @@ demo: .venv/installed  ## set up, run every figure of the paper small, write the
 
 reproduce: .venv/installed  ## run every figure of the paper at full size; goes on where it was
 	$(BIN)/driftbandits reproduce
+
+paper: reproduce  ## publish the full-size reproduction in docs/paper and the README
+	$(BIN)/python -m benchmarks.paper
 
 test: .venv/tested browser  ## set up, check the format, lint, check the types, run the tests
 	$(BIN)/ruff format --check .
@@ -33,11 +36,6 @@ bench: .venv/benched  ## measure the speed beside PyTorch, in one run
 
 numbers: .venv/installed  ## run every policy of the paper at full size and write docs/numbers.md
 	$(BIN)/python -m benchmarks.numbers
-
-figures: .venv/installed  ## draw the README's figure anew
-	$(BIN)/driftbandits compare --environment sinusoidal --horizon 20000 --runs 20 \
-	  --policy recurrent --policy "recurrent(energy=0)" --policy thompson --policy swa \
-	  --policy uniform --measure mean_regret --plot docs/figures/sinusoidal.png
 
 clean:  ## remove what was made
 	rm -rf .venv results .mypy_cache .pytest_cache .ruff_cache

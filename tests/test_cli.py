@@ -12,6 +12,8 @@ import pytest
 
 from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare
 from driftbandits.choice import settings_of
+from driftbandits.experiment import shipped
+from tests.test_runner import TINY
 
 SMALL = ["--horizon", "60", "--runs", "3"]
 COMMAND = [sys.executable, "-m", "driftbandits.cli"]
@@ -144,6 +146,74 @@ def test_a_figure_that_exists_is_kept_when_it_cannot_be_drawn_anew(monkeypatch, 
         run(monkeypatch, "compare", "-e", "x", "-p", "y", "--plot", str(tmp_path / "n/n.png")) == 2
     )
     assert not (tmp_path / "n").exists(), "a refused call leaves nothing behind"
+
+
+def test_compare_keeps_its_runs_where_it_is_told_to(monkeypatch, capsys, tmp_path: Path) -> None:
+    arguments = ["compare", "-e", "rotting", "-p", "uniform", *SMALL, "--out", str(tmp_path)]
+    for _ in range(2):
+        assert run(monkeypatch, *arguments) == 0
+        assert f"report: {tmp_path / 'report.html'}" in capsys.readouterr().out
+    assert len(list((tmp_path / "pieces").glob("*.parquet"))) == 1
+
+
+def test_list_experiments(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "list", "experiments") == 0
+    out = capsys.readouterr().out
+    for name in shipped():
+        assert f"  {name}: " in out
+
+
+def test_run_says_what_it_found(monkeypatch, capsys, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    out = tmp_path / "out"
+    sizes = ["--runs", "3", "--horizon", "200", "--seed", "7"]
+    assert run(monkeypatch, "run", str(tmp_path / "tiny.toml"), "--out", str(out), *sizes) == 0
+    shown = capsys.readouterr()
+    assert "regret after 200 pulls, 3 runs, seed 7" in shown.out
+    assert "A window beats chance." in shown.out
+    assert f"report: {out / 'report.html'}" in shown.out
+    finished = [line for line in shown.err.splitlines() if " of one core)" in line]
+    assert len(finished) == 2, "one line for each finished policy"
+
+
+def test_run_goes_to_a_folder_of_its_own(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(TINY)
+    assert run(monkeypatch, "run", "tiny.toml", "--runs", "2", "--horizon", "20") == 0
+    assert Path("results/tiny/report.html").exists()
+    assert run(monkeypatch, "report", "results/tiny", "--title", "Another title") == 0
+    assert "<h1>Another title</h1>" in Path("results/tiny/report.html").read_text()
+
+
+def test_reproduce_takes_figures_by_name(monkeypatch, capsys, tmp_path: Path) -> None:
+    figures = ["--figure", "2", "--figure", "theorem_1"]
+    assert run(monkeypatch, "reproduce", "--quick", *figures, "--out", str(tmp_path)) == 0
+    assert "does not hold" in capsys.readouterr().out
+    assert sorted(path.parent.name for path in tmp_path.glob("*/results.parquet")) == [
+        "figure_2", "theorem_1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "missing.toml"], "experiment must be one of a TOML file that exists, paper/fig"),
+        (["run", "paper/figure_1e"], "did you mean 'paper/figure_1"),
+        (["run", "paper/figure_1b", "--runs", "0"], "runs must be a whole number of at least 1"),
+        (["run", "paper/figure_1b", "--horizon", "-1"], "horizon must be a whole number of"),
+        (["run", "paper/figure_1b", "--seed", "-1"], "seed must be a whole number of"),
+        (["run"], "Missing argument"),
+        (["reproduce", "--figure", "1e"], "figure must be one of 1a, 1b, 1c, 1d, 2, 3a, 3b, 4"),
+        (["report", "missing"], "DIR must be a folder with at least one finished experiment"),
+        (["list", "figures"], "'figures' is not one of"),
+    ],
+)
+def test_a_mistake_in_a_run_is_one_line_and_code_2(monkeypatch, capsys, arguments, message) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+    assert not Path("results/figure_1b").exists()
 
 
 def test_interrupt_ends_at_once_with_one_line(tmp_path: Path) -> None:

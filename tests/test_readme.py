@@ -1,5 +1,6 @@
 """The README's examples run as they stand, and its tables are complete."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from driftbandits import ENVIRONMENTS, POLICIES
+from benchmarks.paper import verdict_table
+from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, read_experiment
+from driftbandits.claims import ALSO, KINDS
+from driftbandits.experiment import DRAWINGS, KEYS, experiment_from, shipped
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -18,23 +22,31 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=["use", "add_a_policy"])
-def test_python_examples_run(code: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out
-    assert "draw_curves" not in code or (tmp_path / "sinusoidal.png").exists()
-
-
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Where a reader has saved the README's experiment and gives its commands, in their order."""
+    folder = tmp_path_factory.mktemp("reader")
+    (folder / "mine.toml").write_text(blocks("toml")[0])
+    return folder
+
+
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("driftbandits")])
-def test_command_lines_run(line: str, tmp_path: Path) -> None:
+def test_command_lines_run(line: str, place: Path) -> None:
     command = [sys.executable, "-m", "driftbandits.cli", *shlex.split(line)[1:]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("code", blocks("python"), ids=["use", "read_back", "add_a_policy"])
+def test_python_examples_run(code: str, place: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(place)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out
+    assert "draw_curves" not in code or (place / "sinusoidal.png").exists()
 
 
 def test_make_targets_exist() -> None:
@@ -53,3 +65,45 @@ def test_tables_are_complete() -> None:
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_verdicts_are_those_of_the_full_size_run() -> None:
+    claims = json.loads((ROOT / "docs" / "paper" / "claims.json").read_text())
+    assert verdict_table(claims) in README
+    shipped_claims = [
+        (experiment.name, claim["text"])
+        for experiment in (read_experiment(name) for name in shipped())
+        for claim in experiment.claims
+    ]
+    assert [(claim["experiment"], claim["text"]) for claim in claims] == shipped_claims
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name.startswith("paper/")])
+def test_the_full_size_run_is_that_of_the_shipped_file(name: str) -> None:
+    experiment = read_experiment(name)
+    folder = ROOT / "docs" / "paper" / experiment.name
+    published = experiment_from(
+        experiment.name, json.loads((folder / "experiment.json").read_text())
+    )
+    assert published == experiment
+    assert (folder / "figure.png").exists()
+    assert experiment.drawing or (folder / "table.csv").exists()
+
+
+def test_docs_name_every_key_and_kind_of_claim() -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    for word in [
+        *KEYS,
+        *KINDS,
+        *MEASURES,
+        *DRAWINGS,
+        *(key for keys in ALSO.values() for key in keys),
+    ]:
+        assert f"`{word}" in text, word
+
+
+def test_the_example_of_the_docs_can_be_run(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.toml").write_text(example)
+    assert read_experiment(tmp_path / "mine.toml").claims
