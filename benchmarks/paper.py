@@ -46,8 +46,8 @@ def page(claims: list[dict[str, Any]]) -> str:
     parts = [
         "# The paper, reproduced",
         "",
-        "Every figure and claim of Rotman & Wolf (2023), run again at full size by `make reproduce`",
-        "and published by `make paper`. [report.html](report.html) is the whole report (download it",
+        "Every figure and claim of Rotman & Wolf (2023), run at full size by `make reproduce`",
+        "and published by `make paper`. [report.html](report.html) is the report (download it",
         "and open it in a browser); [claims.json](claims.json) has every verdict with its numbers.",
         "[docs/readings.md](../readings.md) says where our reading of the paper is a choice,",
         "[docs/experiments.md](../experiments.md) how verdicts are made.",
