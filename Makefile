@@ -26,7 +26,7 @@ test: .venv/tested browser  ## set up, check the format, lint, check the types, 
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 browser:  # Debian's Chromium for the tests of the page, where it may be installed
-	@command -v chromium chromium-browser >/dev/null || { [ "$$(id -u)" = 0 ] && \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { [ "$$(id -u)" = 0 ] && \
 	  command -v apt-get >/dev/null && echo "Installing chromium for the tests of the page ..." && \
 	  { apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
 	  >/dev/null 2>&1; } || echo "No Chromium: the tests of the page will be left out."

@@ -58,7 +58,8 @@ def page(claims: list[dict[str, Any]]) -> str:
         results = read_results(place)
         experiment, about = results.experiment, results.provenance
         size = f"{experiment.runs} runs of {experiment.horizon:,} pulls" if results.values else ""
-        made = f"{size}, {duration(about['seconds'])} of one core" if size else "no runs"
+        seconds = sum(piece["seconds"] for piece in about["pieces"].values())
+        made = f"{size}, {duration(seconds)} of one core" if size else "no runs"
         parts += [
             f"## {experiment.title}",
             "",

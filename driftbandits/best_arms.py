@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
-from driftbandits import check
 from driftbandits.environments import build_environment
 
 GRID = 161  # points from -1 to 1, along each axis
@@ -40,8 +39,6 @@ def best_arm_table(
 def means_at(text: str, time: int, contexts: np.ndarray, seed: int) -> np.ndarray:
     """The arms' means for each context, after `time` pulls of the first arm."""
     environment = build_environment(text)
-    if environment.spec.context_dim != 2:
-        check.fail("environments", "of two-dimensional contexts in a drawing of best arms", text)
     state = jax.lax.fori_loop(
         0,
         time,

@@ -62,8 +62,8 @@ def parse_claim(table: Mapping[str, Any], labels: Sequence[str], swept: Sequence
     if kind in ("near", "stable") and "factor" not in table:
         check.fail("factor", f"given with {kind!r}", None)
     values = table.get("values")
-    if values is not None and not isinstance(values, list):
-        check.fail("values", "a list of swept values", values)
+    if values is not None and (not isinstance(values, list) or len(values) < 2):
+        check.fail("values", "a list of at least two swept values", values)
     return Claim(
         kind,
         table["text"],
@@ -107,6 +107,17 @@ def span_of(table: Mapping[str, Any]) -> tuple[float, float] | None:
         check.fail("over", "a span [from, to]", span)
     check.not_negative(over=span[0])
     check.positive(over=span[1])
-    if type(span[0]) is type(span[1]) and span[0] >= span[1]:
-        check.fail("over", "a span [from, to] that goes forward", span)
     return span[0], span[1]
+
+
+def pulls(time: float, horizon: int) -> int:
+    """A fraction is of the horizon; a whole number is pulls."""
+    return time if isinstance(time, int) else round(time * horizon)
+
+
+def goes_forward(claim: Claim, horizon: int) -> bool:
+    """Whether a claim's span ends after it begins (a single time counts)."""
+    if claim.span is None or claim.span[0] == claim.span[1]:
+        return True
+    first, last = (pulls(time, horizon) for time in claim.span)
+    return first < last

@@ -178,8 +178,7 @@ def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
         known("figure", figure, names)
     chosen = [read_experiment(name) for key, name in names.items() if not figures or key in figures]
     experiments = [experiment.made_quick() if quick else experiment for experiment in chosen]
-    title = "Energy Regularized RNNs for Non-Stationary Bandits, reproduced"
-    run_and_report(experiments, out or Path("results") / ("quick" if quick else "paper"), title)
+    run_and_report(experiments, out or Path("results") / ("quick" if quick else "paper"))
 
 
 @cli.command()
@@ -192,7 +191,7 @@ def report(folder: Path, title: str | None) -> None:
     click.echo(f"report: {write_report(folder, title)}")
 
 
-def run_and_report(experiments: "list[Experiment]", out: Path, title: str | None = None) -> None:
+def run_and_report(experiments: "list[Experiment]", out: Path) -> None:
     """What `run` and `reproduce` have in common."""
     from driftbandits.console import (
         keep_compiled_programs,
@@ -209,7 +208,7 @@ def run_and_report(experiments: "list[Experiment]", out: Path, title: str | None
     for results in found:
         if len(found) == 1 and results.values:
             print_finals(results)
-    page = write_report(out, title)
+    page = write_report(out)
     names = {results.experiment.name for results in found}
     claims = json.loads((out / "claims.json").read_text())
     print_verdicts([claim for claim in claims if claim["experiment"] in names])

@@ -43,16 +43,20 @@ class Outlook:
     from the time between its signs of life; one not yet seen is given the mean of the others.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[Job], kept: Sequence[Job] = ()) -> None:
         self._left: dict[str, float] = defaultdict(float)
+        self._done: dict[str, float] = defaultdict(float)
         for job in jobs:
             self._left[name_of(job)] += job.steps
-        self._done: dict[str, float] = defaultdict(float)
+        for job in kept:
+            self._done[name_of(job)] += job.steps
         self._timed: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # seconds, steps
         self._last_sign: dict[Job, float] = {}
 
+    clock = staticmethod(time.monotonic)
+
     def moved(self, job: Job, steps: int) -> None:
-        now, name = time.monotonic(), name_of(job)
+        now, name = self.clock(), name_of(job)
         if job in self._last_sign:
             self._timed[name][0] += now - self._last_sign[job]
             self._timed[name][1] += steps
@@ -89,9 +93,9 @@ class LineByLine(Watcher):
     def say(self, text: str) -> None:
         click.echo(text, err=True)
 
-    def begin(self, jobs: Sequence[Job], kept: int) -> None:
+    def begin(self, jobs: Sequence[Job], kept: Sequence[Job]) -> None:
         if kept:
-            self.say(f"{kept} finished pieces found, {len(jobs)} to do")
+            self.say(f"{len(kept)} finished pieces found, {len(jobs)} to do")
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
         passed = duration(time.monotonic() - self._begin)
@@ -113,10 +117,12 @@ class Bar(LineByLine):
     def say(self, text: str) -> None:
         self._bar.console.print(text, markup=False, highlight=False)
 
-    def begin(self, jobs: Sequence[Job], kept: int) -> None:
+    def begin(self, jobs: Sequence[Job], kept: Sequence[Job]) -> None:
         super().begin(jobs, kept)
-        self._outlook = Outlook(jobs)
-        self._task = self._bar.add_task("compiling", total=1.0, left="")
+        self._outlook = Outlook(jobs, kept)
+        doing = "compiling" if jobs else "all there"
+        self._task = self._bar.add_task(doing, total=1.0, left="")
+        self._bar.update(self._task, completed=self._outlook.share())
 
     def moved(self, job: Job, steps: int) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ from typing import Any
 from driftbandits import check
 from driftbandits.check import InputError
 from driftbandits.choice import Choice, parse
-from driftbandits.claims import Claim, parse_claim
+from driftbandits.claims import Claim, goes_forward, parse_claim
 from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
 from driftbandits.metrics import MEASURES
@@ -259,6 +259,9 @@ def check_experiment(experiment: Experiment) -> None:
 def check_claim(experiment: Experiment, claim: Claim) -> None:
     if claim.kind == "counterexample" and experiment.drawing != "ratio_bound":
         check.fail("counterexample", "a claim about the drawing 'ratio_bound'", claim.names[0])
+    if not goes_forward(claim, experiment.horizon):
+        rule = "a span that goes forward (1 is the first pull, 1.0 the horizon)"
+        check.fail("over", rule, list(claim.span or ()))
     for value in claim.values or ():
         if experiment.sweep is None or value not in experiment.sweep.values:
             check.fail("values", "values of the sweep", value)
@@ -267,8 +270,12 @@ def check_claim(experiment: Experiment, claim: Claim) -> None:
 def check_drawing(experiment: Experiment) -> None:
     if experiment.drawing == "best_arms" and not experiment.environments:
         check.fail("environments", "at least one", {})
+    for key in ("policies", "sweep"):
+        if getattr(experiment, key):
+            check.fail(key, "left out in a drawing", getattr(experiment, key))
     for _, text in experiment.environments:
-        check_environment(text)
+        if check_environment(text).context_dim != 2 and experiment.drawing == "best_arms":
+            check.fail("environments", "of two-dimensional contexts in this drawing", text)
 
 
 def check_environment(text: str) -> BanditSpec:

@@ -36,6 +36,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+            and node.body
             and isinstance(node.body[0], ast.Expr)
             and isinstance(node.body[0].value, ast.Constant)
         ):
@@ -57,8 +58,13 @@ def provenance() -> dict[str, Any]:
 def revision() -> str:
     """The revision of the checkout that this package runs from, if it does."""
     try:
-        command = ["git", "-C", str(PACKAGE), "describe", "--always", "--dirty", "--abbrev=10"]
-        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        return git("describe", "--always", "--dirty", "--abbrev=10")
     except (OSError, subprocess.SubprocessError):
         return "not from a checkout"
-    return found.stdout.strip()
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-C", str(PACKAGE), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()

@@ -43,15 +43,12 @@ class Results(NamedTuple):
     values: dict[str, np.ndarray]  # label of a line: (runs, points) of the experiment's measure
     table: pl.DataFrame  # everything; of a drawing: its numbers
     provenance: dict[str, Any]
+    claims: list[dict[str, Any]]  # with their verdicts
 
     def final(self) -> dict[str, Estimate]:
         """Each line's measure at the horizon, lowest first."""
         finals = {label: estimate(values[:, -1]) for label, values in self.values.items()}
         return dict(sorted(finals.items(), key=lambda item: float(item[1].mean)))
-
-    def curves(self) -> dict[str, Estimate]:
-        """Each line's measure over time."""
-        return {label: estimate(values) for label, values in self.values.items()}
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -103,8 +100,11 @@ def held(folder: Path) -> Iterator[None]:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         write_json(folder / ".holder.json", {**who, "since": since, "command": command})
+        for draft in folder.glob("pieces/.*.parquet.*"):  # of a process that was killed
+            draft.unlink(missing_ok=True)
         yield
     finally:
+        (folder / ".holder.json").unlink(missing_ok=True)
         lock.release()
 
 
@@ -140,14 +140,32 @@ def write_piece(folder: Path, piece: Piece, trace: Trace, provenance: Mapping[st
     write_parquet(piece.path(folder), table, {"piece": piece._asdict(), **provenance})
 
 
-def read_piece(folder: Path, piece: Piece) -> tuple[Trace, dict[str, Any]]:
-    """A piece's runs and its provenance."""
+def read_about(path: Path) -> dict[str, Any]:
+    """What a Parquet file says about itself."""
+    about: dict[str, Any] = json.loads(pl.read_parquet_metadata(path)["driftbandits"])
+    return about
+
+
+def check_piece(folder: Path, piece: Piece) -> dict[str, Any]:
+    """A piece's provenance, which ends its file: who can read it has a whole piece."""
     path = piece.path(folder)
-    try:
-        about = json.loads(pl.read_parquet_metadata(path)["driftbandits"])
+    with told_as_broken(path):
+        about = read_about(path)
         if about["piece"] != piece._asdict():
             raise ValueError("it is not the piece that its name says")
-        return as_trace(pl.read_parquet(path)), about
+        return about
+
+
+def read_piece(folder: Path, piece: Piece) -> Trace:
+    path = piece.path(folder)
+    with told_as_broken(path):
+        return as_trace(pl.read_parquet(path))
+
+
+@contextmanager
+def told_as_broken(path: Path) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         raise StoreError(
             f"{path} cannot be read ({str(error).splitlines()[0]}); delete it and give the same "
@@ -179,9 +197,13 @@ def as_trace(table: pl.DataFrame) -> Trace:
 
 
 def write_results(folder: Path, results: Results) -> None:
-    write_json(folder / "experiment.json", as_table(results.experiment))
+    """The numbers, the experiment and its verdicts are one file, so that they belong together."""
+    experiment = as_table(results.experiment)
     write_json(folder / "provenance.json", results.provenance)
-    write_parquet(folder / "results.parquet", results.table)
+    about = {"experiment": experiment, "claims": results.claims}
+    write_parquet(folder / "results.parquet", results.table, about)
+    write_json(folder / "experiment.json", experiment)
+    write_json(folder / "claims.json", results.claims)
 
 
 def finished(folder: Path) -> list[Path]:
@@ -193,7 +215,7 @@ def read_results(folder: str | Path) -> Results:
     """Reads one experiment's folder back."""
     folder = Path(folder)
     try:
-        about = json.loads((folder / "experiment.json").read_text())
+        about = read_about(folder / "results.parquet")
         provenance = json.loads((folder / "provenance.json").read_text())
         table = pl.read_parquet(folder / "results.parquet")
     except Exception as error:
@@ -201,9 +223,9 @@ def read_results(folder: str | Path) -> Results:
             f"{folder} cannot be read ({str(error).splitlines()[0]}); give the command that made "
             "it again: finished pieces are used"
         ) from error
-    experiment = experiment_from(folder.name, about)
+    experiment = experiment_from(folder.name, about["experiment"])
     if experiment.drawing:
-        return Results(experiment, np.zeros(0), {}, table, provenance)
+        return Results(experiment, np.zeros(0), {}, table, provenance, about["claims"])
     times = table["time"].unique().sort().to_numpy()
     values = {
         line.label: table.filter(pl.col("line") == line.label)[experiment.measure]
@@ -211,4 +233,4 @@ def read_results(folder: str | Path) -> Results:
         .reshape(-1, len(times))
         for line in experiment.lines()
     }
-    return Results(experiment, times, values, table, provenance)
+    return Results(experiment, times, values, table, provenance, about["claims"])

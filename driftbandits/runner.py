@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from driftbandits import check
 from driftbandits.best_arms import best_arm_table
 from driftbandits.choice import parse, with_defaults
 from driftbandits.environments import ENVIRONMENTS, build_environment
@@ -25,9 +26,9 @@ from driftbandits.results import (
     Piece,
     Results,
     as_frame,
+    check_piece,
     held,
     read_piece,
-    write_json,
     write_piece,
     write_results,
 )
@@ -42,8 +43,8 @@ ORACLE = "oracle"
 class Watcher:
     """Is told how the work goes; this one ignores it. Calls may come from any thread."""
 
-    def begin(self, jobs: "Sequence[Job]", kept: int) -> None:
-        """The jobs to do, and how many pieces are there already."""
+    def begin(self, jobs: "Sequence[Job]", kept: "Sequence[Job]") -> None:
+        """The jobs to do, and those whose pieces are there already."""
 
     def moved(self, job: "Job", steps: int) -> None:
         """A job has gone forward, over all of its runs."""
@@ -84,23 +85,30 @@ def run_experiments(
 ) -> list[Results]:
     """Runs experiments, or goes on with them; each gets a folder of its own inside `folder`."""
     folder, watcher = Path(folder), watcher or Watcher()
+    names = [experiment.name for experiment in experiments]
+    if len(set(names)) < len(names):
+        check.fail("experiments", "named differently from each other", names)
     with held(folder):
         tasks = {experiment.name: plan(experiment) for experiment in experiments}
-        pieces = {piece: task for each in tasks.values() for task in each for piece in task.pieces}
-        jobs = [
-            Job(piece, task.program)
-            for piece, task in pieces.items()
-            if not piece.path(folder).exists()
-        ]
-        watcher.begin(jobs, len(pieces) - len(jobs))
+        wanted = {
+            piece: Job(piece, task.program)
+            for each in tasks.values()
+            for task in each
+            for piece in task.pieces
+        }
+        kept = [job for piece, job in wanted.items() if piece.path(folder).exists()]
+        for job in kept:
+            check_piece(folder, job.piece)
+        jobs = [job for job in wanted.values() if job not in kept]
+        watcher.begin(jobs, kept)
         progress = Progress(experiments, tasks, jobs, folder, watcher)
         progress.look_for_finished()
         for index, (trace, seconds) in work_off(
             (partial(compute, job, watcher) for job in jobs), cores
         ):
-            about = {**provenance(), "seconds": round(seconds, 3), "finished": now()}
-            write_piece(folder, jobs[index].piece, trace, about)
-            progress.piece_done(jobs[index].piece, seconds)
+            piece = jobs[index].piece
+            write_piece(folder, piece, trace, about_piece(jobs[index], tasks, seconds))
+            progress.piece_done(piece, seconds)
         found = {results.experiment.name: results for results in progress.results}
         return [found[experiment.name] for experiment in experiments]
 
@@ -116,8 +124,15 @@ def run_experiment(
     return run_experiments([experiment], folder, cores=cores, watcher=watcher)[0]
 
 
-def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def about_piece(job: Job, tasks: dict[str, list[Task]], seconds: float) -> dict[str, Any]:
+    """Where a piece comes from."""
+    asked = [name for name, each in tasks.items() if any(job.piece in t.pieces for t in each)]
+    return {
+        "experiments": asked,
+        **provenance(),
+        "seconds": round(seconds, 3),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
 
 
 def plan(experiment: Experiment) -> list[Task]:
@@ -222,9 +237,8 @@ def finish(
     """Puts an experiment's pieces together, judges its claims and writes both."""
     results = draw_table(experiment) if experiment.drawing else assemble(experiment, tasks, folder)
     verdicts = judge_claims(results)
-    place = folder / experiment.name
-    write_results(place, results)
-    write_json(place / "claims.json", [verdict.as_json() for verdict in verdicts])
+    results.claims.extend(verdict.as_json() for verdict in verdicts)
+    write_results(folder / experiment.name, results)
     return results, verdicts
 
 
@@ -233,7 +247,7 @@ def draw_table(experiment: Experiment) -> Results:
         table = ratio_table()
     else:
         table = best_arm_table(experiment.environments, experiment.times, experiment.seed)
-    return Results(experiment, np.zeros(0), {}, table, {**provenance(), "seconds": 0.0})
+    return Results(experiment, np.zeros(0), {}, table, {**provenance(), "pieces": {}}, [])
 
 
 def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results:
@@ -241,8 +255,10 @@ def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results
     abouts: list[dict[str, Any]] = []
     for task in tasks:
         blocks = [read_piece(folder, piece) for piece in task.pieces]
-        traces[task.line.label] = cut(join([block for block, _ in blocks]), experiment.runs)
-        abouts += [about for _, about in blocks]
+        traces[task.line.label] = cut(join(blocks), experiment.runs)
+        for piece in task.pieces:
+            size = {"name": piece.path(folder).stem, "pulls": Job(piece, task.program).steps}
+            abouts.append({**check_piece(folder, piece), **size})
     values = {}
     frames = []
     for line in experiment.lines():
@@ -251,7 +267,7 @@ def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results
         values[line.label] = MEASURES[experiment.measure](trace, oracle)
         frames.append(line_frame(line, trace, experiment.measure, values[line.label]))
     times = next(iter(traces.values())).times
-    return Results(experiment, times, values, pl.concat(frames), summary(abouts))
+    return Results(experiment, times, values, pl.concat(frames), summary(abouts), [])
 
 
 def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl.DataFrame:
@@ -281,9 +297,11 @@ def summary(abouts: list[dict[str, Any]]) -> dict[str, Any]:
             for name in abouts[0]["packages"]
         },
         "code": ", ".join(sorted({about["piece"]["code"] for about in abouts})),
-        "pieces": len(abouts),
-        "seconds": round(sum(about["seconds"] for about in abouts), 1),
         "finished": max(about["finished"] for about in abouts),
+        "pieces": {
+            about["name"]: {"pulls": about["pulls"], "seconds": about["seconds"]}
+            for about in abouts
+        },
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandits.claims import Claim
+from driftbandits.claims import Claim, goes_forward, pulls
 from driftbandits.metrics import interval, resampled_means
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -69,16 +69,13 @@ def judge(claim: Claim, curves: Curves) -> Verdict:
     if latest > curves.horizon:
         why = f"it is about {latest} pulls, and the runs end after {curves.horizon}"
         return Verdict(claim, UNDECIDED, [], why)
+    if not goes_forward(claim, curves.horizon):
+        return Verdict(claim, UNDECIDED, [], f"its span is empty within {curves.horizon} pulls")
     evidence = JUDGES[claim.kind](claim, curves)
     found = {entry.verdict for entry in evidence}
     verdict = FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
     runs = len(next(iter(curves.values.values())))
     return Verdict(claim, verdict, evidence, "one run has no interval" if runs < 2 else "")
-
-
-def pulls(time: float, horizon: int) -> int:
-    """A fraction is of the horizon; a whole number is pulls."""
-    return time if isinstance(time, int) else round(time * horizon)
 
 
 def value_at(claim: Claim, curves: Curves, label: str) -> np.ndarray:
@@ -118,7 +115,7 @@ def inside_range(
         resampled = np.asarray(effect(resampled_means(stacked)), float)
     if not np.isfinite(resampled).all():
         return Evidence(what, mean, np.nan, np.nan, UNDECIDED)
-    lowest, highest = (float(end) for end in interval(resampled))
+    lowest, highest = (float(end) for end in interval(np.asarray(mean), resampled, len(stacked)))
     if low < lowest and highest < high:
         verdict = HOLDS
     elif highest < low or lowest > high:

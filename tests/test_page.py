@@ -16,6 +16,7 @@ PUBLISHED = Path(__file__).parents[1] / "docs" / "paper" / "report.html"
 
 # Measures the page from within and leaves what it found in its title.
 PROBE = """<script>addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(details => { details.open = true; });
   const root = document.documentElement, images = [...document.images];
   const size = element => element.getBoundingClientRect();
   document.title = "FOUND" + JSON.stringify({

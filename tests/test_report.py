@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 
 from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
 from driftbandits.experiment import Experiment, Sweep, experiment_from
-from driftbandits.report.curves import apart, thinned
+from driftbandits.report.curves import apart, curves_figure, thinned
 from driftbandits.report.style import LOOKS, duration, looks_of, number
-from driftbandits.results import StoreError, read_results
+from driftbandits.results import StoreError, held, read_results
 from tests.test_runner import tiny
 
 SWEPT = Experiment(
@@ -136,6 +137,34 @@ def test_nothing_to_report_is_told(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+def test_numbers_and_verdicts_belong_together(tmp_path: Path) -> None:
+    """A process killed between two files of an experiment leaves nothing that contradicts."""
+    run_experiments([tiny()], tmp_path)
+    (tmp_path / "tiny" / "experiment.json").write_text("{}")
+    (tmp_path / "tiny" / "claims.json").write_text("[]")
+    assert "A window beats chance." in write_report(tmp_path).read_text()
+
+
+def test_a_report_keeps_out_of_a_folder_in_use(tmp_path: Path) -> None:
+    run_experiments([tiny()], tmp_path)
+    with held(tmp_path), pytest.raises(StoreError, match="is in use by"):
+        write_report(tmp_path)
+
+
+def test_a_symmetric_log_scale_has_its_labels_at_the_ends(folder: Path) -> None:
+    results = read_results(folder / "tiny")
+    values = {"chance": results.values["chance"] - 50, "sliding window": results.values["chance"]}
+    logged = results._replace(values=values, experiment=replace(results.experiment, scale="log"))
+    axes = curves_figure(logged, looks_of(values)).axes[0]
+    ends = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+    assert len(ends) == 2
+    axes.figure.canvas.draw()
+    for line, label in zip(ends, values, strict=True):
+        point = axes.transData.transform((300, values[label][:, -1].mean()))
+        height = axes.transAxes.inverted().transform(point)[1]
+        assert line.get_ydata()[0] == pytest.approx(height, abs=1e-6)
+
+
 def test_broken_results_are_told(tmp_path: Path) -> None:
     run_experiments([tiny()], tmp_path)
     (tmp_path / "tiny" / "results.parquet").write_bytes(b"x")
@@ -153,12 +182,13 @@ def test_the_same_results_give_the_same_figure(tmp_path: Path) -> None:
 
 
 def test_a_policy_has_one_colour_everywhere() -> None:
-    colours = [colour for colour, _ in LOOKS.values()]
-    assert len(set(colours)) == len(colours)
+    paper = ["ours", "no EC", "epsilon-greedy", "softmax T=2", "thompson", "swa", "fewa", "LinTS"]
+    assert len({LOOKS[name][0] for name in [*paper, "NeuralLinear"]}) == 9
     for names in (["ours", "thompson"], ["thompson", "x", "ours"], ["y", "ours"]):
         looks = looks_of(names)
-        assert looks["ours"] == LOOKS["ours"]
+        assert looks["ours"] == LOOKS["ours"] == LOOKS["recurrent"]
         assert len(set(looks.values())) == len(names)
+    assert looks_of(["x", "y"]) == looks_of(["y", "x"])
     many = looks_of([f"policy {n}" for n in range(20)])
     assert len(set(many.values())) == 20
 

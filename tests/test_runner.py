@@ -13,10 +13,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from driftbandits import Experiment, compare, read_results, results, run_experiments, runner
+from driftbandits import (
+    Experiment,
+    compare,
+    provenance,
+    read_results,
+    results,
+    run_experiments,
+    runner,
+)
+from driftbandits.check import InputError
+from driftbandits.console import Outlook
 from driftbandits.experiment import experiment_from
 from driftbandits.results import StoreError, finished
-from driftbandits.runner import Watcher, run_experiment
+from driftbandits.runner import Job, Watcher, run_experiment
+from driftbandits.work import available_cores
 
 TINY = """
 title = "Tiny"
@@ -40,7 +51,7 @@ class Count(Watcher):
     """Remembers how many pieces were to do and how many were kept."""
 
     def begin(self, jobs, kept) -> None:
-        self.jobs, self.kept = len(jobs), kept
+        self.jobs, self.kept = len(jobs), len(kept)
 
 
 def counted(folder: Path, *experiments: Experiment) -> tuple[int, int]:
@@ -89,7 +100,17 @@ def test_provenance_is_in_every_piece(tmp_path: Path) -> None:
     run_experiment(tiny(), tmp_path)
     for path in pieces(tmp_path):
         about = json.loads(pl.read_parquet_metadata(path)["driftbandits"])
-        assert {"piece", "driftbandits", "revision", "packages", "seconds", "finished"} <= {*about}
+        names = {
+            "piece",
+            "experiments",
+            "driftbandits",
+            "revision",
+            "packages",
+            "seconds",
+            "finished",
+        }
+        assert names <= {*about}
+        assert about["experiments"] == ["tiny"]
         assert about["piece"]["seed"] == 0
         assert about["piece"]["policy"].startswith(("uniform", "swa(alpha=0.2, "))
 
@@ -123,6 +144,21 @@ def test_a_changed_experiment_computes_what_has_changed(tmp_path: Path, changes,
         read_results(tmp_path / "tiny").values["sliding window"],
         run_experiment(changed, tmp_path / "fresh").values["sliding window"],
     )
+
+
+def test_code_is_told_by_what_it_does(tmp_path: Path, monkeypatch) -> None:
+    code = tmp_path / "core.py"
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setattr(provenance, "SHAPE_NUMBERS", ["core.py"])
+
+    def fingerprint(text: str) -> str:
+        code.write_text(text)
+        return provenance.code_fingerprint.__wrapped__()
+
+    plain = fingerprint("def f(x):\n    return x + 1\n")
+    assert fingerprint('"""A docstring."""\ndef f(x):\n    "One."\n    return x+1  # so\n') == plain
+    assert fingerprint("def f(x):\n    return x + 2\n") != plain
+    assert fingerprint("") != plain
 
 
 def test_other_code_does_not_use_old_pieces(tmp_path: Path, monkeypatch) -> None:
@@ -250,6 +286,49 @@ def test_a_full_disk_is_told_and_what_is_finished_is_kept(tmp_path: Path, monkey
     assert not list(tmp_path.rglob(".*.parquet*")), "no half-written file is left"
     monkeypatch.undo()
     assert counted(tmp_path) == (1, 1)
+
+
+def test_a_broken_piece_is_told_before_the_work_begins(tmp_path: Path) -> None:
+    run_experiment(tiny(), tmp_path)
+    pieces(tmp_path)[0].write_bytes(b"x")
+    watcher = Count()
+    with pytest.raises(StoreError, match="cannot be read"):
+        run_experiment(tiny(runs=100), tmp_path, watcher=watcher)
+    assert not hasattr(watcher, "jobs")
+
+
+def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="named differently from each other"):
+        run_experiments([tiny(), tiny(runs=2)], tmp_path)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    run_experiment(tiny(), tmp_path)
+    draft = tmp_path / "pieces" / ".uniform-00000.parquet.123"
+    draft.write_bytes(b"half")
+    run_experiment(tiny(), tmp_path)
+    assert not draft.exists()
+    assert not (tmp_path / ".holder.json").exists()
+
+
+def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
+    """Seconds per step are taken from the signs of life, and policies not yet seen from others."""
+    tasks = {
+        name: runner.plan(tiny(policies={name: name}, runs=64))[0] for name in ("uniform", "swa")
+    }
+    jobs = [Job(task.pieces[0], task.program) for task in tasks.values()]
+    outlook = Outlook(jobs)
+    assert outlook.seconds_left() is None
+    assert outlook.share() == 0
+    clock = iter([0.0, 1.0, 2.0, 12.0])
+    outlook.clock = lambda: next(clock)
+    for job, steps in [(jobs[0], 100), (jobs[0], 100), (jobs[1], 100), (jobs[1], 100)]:
+        outlook.moved(job, steps)  # 0.01 and 0.1 seconds per step
+    total = 300 * 64
+    left = (total - 200) * (0.01 + 0.1)
+    assert outlook.seconds_left() == pytest.approx(left / available_cores())
+    assert outlook.share() == pytest.approx(200 / total)
+    assert Outlook([], jobs).share() == 1
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Curves over time with their 95% bands, each labelled where it ends."""
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +16,7 @@ from driftbandits import check
 from driftbandits.experiment import Line
 from driftbandits.metrics import Estimate, estimate
 from driftbandits.report.style import MEANINGS, Look, looks_of, number
-from driftbandits.results import Results
+from driftbandits.results import Results, write_file
 
 FORMATS = [".png", ".svg", ".pdf"]
 DRAWN = 250  # points of a curve that a figure or a CSV file shows
@@ -41,15 +42,18 @@ def draw_curves(results: Results, path: str | Path) -> Path:
     """Writes the figure; the ending of the name chooses the format."""
     path = Path(path)
     check_figure_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with styled():
-        save(curves_figure(results), path)
+        figure = curves_figure(results, looks_of(name for name, _ in results.experiment.policies))
+        save(figure, path)
     return path
 
 
 def save(figure: Figure, path: Path) -> None:
+    ending = path.suffix.lower()
     undated = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.savefig(path, metadata=undated[path.suffix.lower()], dpi=150)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=ending[1:], metadata=undated[ending], dpi=150)
+    write_file(path, buffer.getvalue())
 
 
 def thinned(times: np.ndarray) -> np.ndarray:
@@ -64,7 +68,7 @@ def thin_curves(results: Results) -> tuple[np.ndarray, dict[str, Estimate]]:
     return results.times[chosen], curves
 
 
-def curves_figure(results: Results) -> Figure:
+def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
     """One panel for each environment."""
     experiment = results.experiment
     panels: dict[str, list[Line]] = {}
@@ -76,7 +80,6 @@ def curves_figure(results: Results) -> Figure:
     times, curves = thin_curves(results)
     for place, (name, lines) in enumerate(panels.items(), start=1):
         axes = figure.add_subplot(rows, columns, place)
-        looks = looks_of([line.policy_name for line in lines])
         styles = {line.label: looks[line.policy_name] for line in lines}
         names = {line.label: line.policy_name for line in lines}
         draw_panel(axes, times, {label: curves[label] for label in styles}, styles)
@@ -122,6 +125,7 @@ def dress(axes: Axes, results: Results) -> None:
 
 def label_ends(axes: Axes, curves: Mapping[str, Estimate], styles: Sequence[Look]) -> None:
     """Writes each name and final value beside the end of its curve, none over another."""
+    axes.get_ylim()  # settles the limits, which a transformation does not
     inside = axes.transData + axes.transAxes.inverted()
     finals = [float(curve.mean[-1]) for curve in curves.values()]
     heights = [float(inside.transform((0, value))[1]) for value in finals]

@@ -1,8 +1,8 @@
 """One page for a folder of results, which opens without a network, and its figures beside it."""
 
 import base64
-import json
 from collections import Counter
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from driftbandits import check
 from driftbandits.experiment import Experiment
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
-from driftbandits.report.style import MEANINGS, duration, number
+from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
-from driftbandits.results import Results, StoreError, finished, read_results, write_file, write_json
+from driftbandits.results import Results, finished, held, read_results, write_file, write_json
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
 
 PAGE = "report.html"
@@ -31,38 +31,61 @@ def write_report(folder: str | Path, title: str | None = None) -> Path:
     places = finished(folder)
     if not places:
         check.fail("DIR", "a folder with at least one finished experiment", str(folder))
-    sections = [section(place) for place in places]
-    claims = [
-        {"experiment": part["name"], **verdict} for part in sections for verdict in part["verdicts"]
-    ]
-    write_json(folder / "claims.json", claims)
+    with held(folder):
+        found = [read_results(place) for place in places]
+        looks = looks_of(name for results in found for name, _ in results.experiment.policies)
+        sections = [section(results, folder, looks) for results in found]
+        claims = [
+            {"experiment": results.experiment.name, **claim}
+            for results in found
+            for claim in results.claims
+        ]
+        write_json(folder / "claims.json", claims)
+        page = render(title or default_title(found), sections, claims, found)
+        write_file(folder / PAGE, page.encode())
+    return folder / PAGE
+
+
+def render(
+    title: str,
+    sections: list[dict[str, Any]],
+    claims: list[dict[str, Any]],
+    found: list[Results],
+) -> str:
     loader = jinja2.FunctionLoader(
         lambda name: (resources.files("driftbandits.report") / name).read_text(encoding="utf-8")
     )
     templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     templates.filters.update(number=number, duration=duration, sign=SIGNS.__getitem__)
     counts = Counter(claim["verdict"] for claim in claims)
-    page = templates.get_template("page.html").render(
-        title=title or default_title(sections),
+    pieces = {
+        name: size for results in found for name, size in results.provenance["pieces"].items()
+    }
+    return templates.get_template("page.html").render(
+        title=title,
         sections=sections,
         claims=claims,
         counts={verdict: counts[verdict] for verdict in SIGNS},
-        seconds=sum(part["provenance"].get("seconds", 0) for part in sections),
-        pulls=sum(part["pulls"] for part in sections),
+        seconds=sum(size["seconds"] for size in pieces.values()),
+        pulls=sum(size["pulls"] for size in pieces.values()),
         quick=any(part["quick"] for part in sections),
     )
-    write_file(folder / PAGE, page.encode())
-    return folder / PAGE
 
 
-def default_title(sections: list[dict[str, Any]]) -> str:
-    return sections[0]["title"] if len(sections) == 1 else f"{len(sections)} experiments"
+def default_title(found: list[Results]) -> str:
+    """The only experiment's title, or the paper that all of them are from."""
+    if len(found) == 1:
+        return found[0].experiment.title
+    sources = {results.experiment.reference.split(",")[0] for results in found}
+    if len(sources) == 1 and sources != {""}:
+        return f"{sources.pop()}, reproduced"
+    return f"{len(found)} experiments"
 
 
-def section(place: Path) -> dict[str, Any]:
+def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[str, Any]:
     """What the page says of one experiment; writes its figures and tables on the way."""
-    results = read_results(place)
-    experiment = results.experiment
+    experiment, about = results.experiment, results.provenance
+    place = folder / experiment.name
     finals = None
     if not experiment.drawing:
         finals = final_table(results)
@@ -70,22 +93,24 @@ def section(place: Path) -> dict[str, Any]:
         write_csv(place / "curves.csv", curve_table(results))
     elif experiment.drawing == "ratio_bound":
         write_csv(place / "table.csv", results.table)
-    lines = experiment.lines()
+    seconds = sum(size["seconds"] for size in about["pieces"].values())
     return {
         "name": experiment.name,
         "title": experiment.title,
         "question": experiment.question,
         "reference": experiment.reference,
         "readings": experiment.readings,
-        "figure": draw(results, place),
-        "verdicts": read_verdicts(place),
+        "figure": draw(results, place, looks),
+        "verdicts": results.claims,
         "finals": finals.to_dicts() if finals is not None else None,
-        "several": len(experiment.environments) > 1,
         "measure": MEANINGS[experiment.measure],
         "settings": settings(experiment),
-        "policies": [(line.label, line.policy) for line in lines],
-        "provenance": results.provenance,
-        "pulls": experiment.horizon * experiment.runs * len(lines),
+        "policies": [(line.label, line.policy) for line in experiment.lines()],
+        "provenance": {
+            **{name: text for name, text in about.items() if name not in ("packages", "pieces")},
+            "packages": ", ".join(f"{name} {text}" for name, text in about["packages"].items()),
+            "pieces": f"{len(about['pieces'])}, {duration(seconds)} of one core",
+        },
         "quick": is_quick(experiment),
     }
 
@@ -93,14 +118,6 @@ def section(place: Path) -> dict[str, Any]:
 def is_quick(experiment: Experiment) -> bool:
     size = {"runs": experiment.runs, "horizon": experiment.horizon}
     return bool(experiment.quick) and all(size[k] == v for k, v in (experiment.quick or {}).items())
-
-
-def read_verdicts(place: Path) -> list[dict[str, Any]]:
-    try:
-        verdicts: list[dict[str, Any]] = json.loads((place / "claims.json").read_text())
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{place / 'claims.json'} cannot be read ({error})") from error
-    return verdicts
 
 
 def settings(experiment: Experiment) -> dict[str, str]:
@@ -111,22 +128,20 @@ def settings(experiment: Experiment) -> dict[str, str]:
     return {"environment": names, **sizes, "seed": str(experiment.seed)}
 
 
-def figure_of(results: Results) -> Figure:
+def figure_of(results: Results, looks: Mapping[str, Look]) -> Figure:
     if results.experiment.drawing == "best_arms":
         return best_arms_figure(results)
     if results.experiment.drawing == "ratio_bound":
         return ratio_bound_figure(results)
-    return sweep_figure(results) if results.experiment.sweep else curves_figure(results)
+    return sweep_figure(results) if results.experiment.sweep else curves_figure(results, looks)
 
 
-def draw(results: Results, place: Path) -> str:
+def draw(results: Results, place: Path, looks: Mapping[str, Look]) -> str:
     """Writes the figure as PNG and SVG; returns the SVG as a data address for the page."""
     with styled():
-        figure = figure_of(results)
+        figure = figure_of(results, looks)
         for ending in (".png", ".svg"):
-            draft = place / f".figure{ending}"
-            save(figure, draft)
-            draft.replace(place / f"figure{ending}")
+            save(figure, place / f"figure{ending}")
     content = (place / "figure.svg").read_bytes()
     return "data:image/svg+xml;base64," + base64.b64encode(content).decode()
 

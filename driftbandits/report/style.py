@@ -7,7 +7,8 @@ import numpy as np
 Look = tuple[str, str | tuple[int, tuple[int, ...]]]
 
 # Okabe & Ito's colours and two of Tol's, which colour-blind readers can tell apart; with the dash
-# pattern they are also apart in print. The paper's policies have theirs in every figure.
+# pattern they are also apart in print. The paper's policies have theirs in every figure, under
+# their names in its legends and under those of the command line.
 LOOKS: dict[str, Look] = {
     "ours": ("#0072B2", "-"),
     "no EC": ("#D55E00", "--"),
@@ -18,6 +19,12 @@ LOOKS: dict[str, Look] = {
     "fewa": ("#000000", ":"),
     "LinTS": ("#882255", "-"),
     "NeuralLinear": ("#999933", "--"),
+}
+LOOKS |= {
+    "recurrent": LOOKS["ours"],
+    "recurrent(energy=0)": LOOKS["no EC"],
+    "lin_ts": LOOKS["LinTS"],
+    "neural_linear": LOOKS["NeuralLinear"],
 }
 OTHERS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255"]
 DASHES = ["-", "--", ":", "-."]
@@ -31,14 +38,17 @@ MEANINGS = {
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """A colour and a dash pattern for each policy, by its name in the legend."""
-    looks: dict[str, Look] = {}
-    taken = {LOOKS[name][0] for name in names if name in LOOKS}
-    free = [colour for colour in OTHERS if colour not in taken] or OTHERS
-    for name in dict.fromkeys(names):
-        count = len([other for other in looks if other not in LOOKS])
-        dash = DASHES[count // len(free) % len(DASHES)]
-        looks[name] = LOOKS.get(name, (free[count % len(free)], dash))
+    """A colour and a dash pattern for each policy, by its name in the legend.
+
+    Names without a look of their own share out what is left, in alphabetical order; so the same set
+    of names, say all of a report, gives the same looks.
+    """
+    names = set(names)
+    looks = {name: LOOKS[name] for name in names & LOOKS.keys()}
+    taken = set(looks.values())
+    free = [(colour, dash) for dash in DASHES for colour in OTHERS if (colour, dash) not in taken]
+    for count, name in enumerate(sorted(names - LOOKS.keys())):
+        looks[name] = free[count % len(free)]
     return looks
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from driftbandits.experiment import Line
 from driftbandits.metrics import estimate
 from driftbandits.report.curves import draw_panel, dress, footnote, label_ends, thin_curves
-from driftbandits.report.style import MEANINGS, Look
+from driftbandits.report.style import MEANINGS, Look, number
 from driftbandits.results import Results
 
 RUN_COLOUR, MEAN_COLOUR = "#888888", "#0072B2"
@@ -52,8 +52,9 @@ def draw_finals(axes: mpl.axes.Axes, results: Results, lines: list[Line]) -> Non
     axes.set_xticks(range(len(lines)), [str(line.value) for line in lines])
     axes.set_xlabel(f"{sweep.setting} (setting of the {sweep.of})")
     axes.set_ylabel(f"{MEANINGS[results.experiment.measure]} at the horizon; dots are runs")
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    if min(float(results.values[line.label][:, -1].min()) for line in lines) >= 0:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: number(value)))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
