@@ -103,7 +103,7 @@ class LineByLine(Watcher):
 
     def experiment_done(self, results: Results, verdicts: list[Verdict]) -> None:
         for verdict in verdicts:
-            self.say(f"         {results.experiment.name}: {verdict.claim.text} {verdict.verdict}")
+            self.say(f"         {results.experiment.name}: {verdict.verdict}: {verdict.claim.text}")
 
 
 class Bar(LineByLine):

@@ -304,6 +304,18 @@ def test_a_quick_look_is_small() -> None:
             + '[[claims]]\ntext = "So."\nstable = "ours"\nfactor = 2\nvalues = [3, 4]',
             ["claims[1]", "values must be"],
         ),
+        (
+            GOOD + '[[claims]]\ntext = "So."\nfalls = "ours"\nover = [0.5, 1]',
+            ["claims[1]", "over must be a span that goes forward", "got [0.5, 1]"],
+        ),
+        (
+            'title = "T"\ndrawing = "best_arms"\nenvironment = "bernoulli"',
+            ["environments must be of two-dimensional contexts", "got 'bernoulli'"],
+        ),
+        (
+            'title = "T"\ndrawing = "ratio_bound"\npolicies = { z = "nonsense" }',
+            ["policies must be left out in a drawing"],
+        ),
         (GOOD + "claims = 3", ["claims must be a list of tables, got 3"]),
         (GOOD + "quick = { run = 3 }", ["quick must be one of runs, horizon", "mean 'runs'?"]),
         (GOOD + "quick = { runs = 0 }", ["runs must be a whole number of at least 1, got 0"]),

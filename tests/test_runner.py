@@ -314,7 +314,8 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
 def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
     """Seconds per step are taken from the signs of life, and policies not yet seen from others."""
     tasks = {
-        name: runner.plan(tiny(policies={name: name}, runs=64))[0] for name in ("uniform", "swa")
+        name: runner.plan(tiny(policies={name: name}, runs=64, claims=[]))[0]
+        for name in ("uniform", "swa")
     }
     jobs = [Job(task.pieces[0], task.program) for task in tasks.values()]
     outlook = Outlook(jobs)
