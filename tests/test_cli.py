@@ -225,10 +225,13 @@ def test_interrupt_ends_at_once_with_one_line(tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     )
-    time.sleep(8)
-    assert process.poll() is None, "it should have been at work"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    try:
+        time.sleep(8)
+        assert process.poll() is None, "it should have been at work"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert out == ""
     assert err.split() == ["stopped"]
