@@ -68,7 +68,7 @@ class Experiment:
     sweep: Sweep | None = None
     claims: tuple[Mapping[str, Any], ...] = ()  # as written; `parsed_claims` has read them
     readings: tuple[str, ...] = ()  # where the source leaves a choice, the one taken
-    quick: Mapping[str, int] | None = None  # runs and horizon of a quick look
+    quick: Mapping[str, Any] | None = None  # runs, horizon and swept values of a quick look
     drawing: str | None = None
     times: tuple[int, ...] = (0,)  # of a drawing
 
@@ -117,7 +117,20 @@ class Experiment:
         return found
 
     def made_quick(self) -> "Experiment":
-        return self.with_size(**self.quick) if self.quick else self
+        """A quick look: few runs, a short horizon and, of a sweep, some of its values."""
+        if not self.quick:
+            return self
+        small = self.with_size(self.quick.get("runs"), self.quick.get("horizon"))
+        kept = self.quick.get("values")
+        if kept is None or self.sweep is None:
+            return small
+        claims = tuple(
+            {**claim, "values": [value for value in claim["values"] if value in kept]}
+            if "values" in claim
+            else claim
+            for claim in self.claims
+        )
+        return replace(small, sweep=replace(self.sweep, values=tuple(kept)), claims=claims)
 
 
 def _with_setting(key: str, text: str, setting: str, value: Any) -> str:
@@ -194,7 +207,7 @@ def _table(key: str, value: Any, kind: type) -> dict[str, Any]:
 
 
 def _list_of(key: str, value: Any, kind: type) -> list[Any]:
-    rule = {dict: "tables", str: "texts", int: "whole numbers"}[kind]
+    rule = {dict: "tables", str: "texts", int: "whole numbers", object: "values"}[kind]
     _is(key, value, list, f"a list of {rule}")
     for entry in value:
         _is(key, entry, kind, f"a list of {rule}")
@@ -239,9 +252,7 @@ def check_experiment(experiment: Experiment) -> None:
     check.known("measure", experiment.measure, MEASURES)
     check.known("scale", experiment.scale, SCALES)
     if experiment.quick is not None:
-        for key in _table("quick", experiment.quick, int):
-            check.known("quick", key, ["runs", "horizon"])
-        experiment.made_quick()
+        check_quick(experiment, experiment.quick)
     for time in experiment.times:
         check.whole(times=time, at_least=0)
     if experiment.drawing is None:
@@ -254,6 +265,18 @@ def check_experiment(experiment: Experiment) -> None:
             check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
         except InputError as error:
             raise InputError(f"claims[{number}]: {error}") from error
+
+
+def check_quick(experiment: Experiment, quick: Any) -> None:
+    _is("quick", quick, dict, "a table such as { runs = 4, horizon = 500 }")
+    for key in quick:
+        check.known("quick", key, ["runs", "horizon", "values"])
+    check.whole(**{f"quick.{key}": quick[key] for key in ("runs", "horizon") if key in quick})
+    if "values" in quick:
+        swept = experiment.sweep.values if experiment.sweep else ()
+        values = _list_of("quick.values", quick["values"], object)
+        if len(values) < 2 or any(value not in swept for value in values):
+            check.fail("quick.values", "at least two values of the sweep", values)
 
 
 def check_claim(experiment: Experiment, claim: Claim) -> None:

@@ -23,7 +23,8 @@ def code_fingerprint() -> str:
 
     Comments, docstrings and layout do not count.
     """
-    digest = hashlib.sha256(f"{version('jaxlib')} {version('optax')}".encode())
+    versions = [version(name) for name in ("jax", "jaxlib", "optax")]
+    digest = hashlib.sha256(" ".join(versions).encode())
     for name in SHAPE_NUMBERS:
         path = PACKAGE / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:

@@ -214,12 +214,11 @@ def block_functions(
 
         return jax.lax.scan(one, states, jnp.arange(points))
 
-    # The start runs once: compiling it with full optimisation costs more than it saves.
-    brief = {"xla_backend_optimization_level": 1}
-    one_core = {"xla_cpu_multi_thread_eigen": False}
+    # LLVM's higher levels take longer to compile and give the same bits no sooner.
+    options = {"xla_backend_optimization_level": 1, "xla_cpu_multi_thread_eigen": False}
     return (
-        jax.jit(jax.vmap(start), compiler_options=brief),
-        jax.jit(proceed, donate_argnums=0, compiler_options=one_core),
+        jax.jit(jax.vmap(start), compiler_options=options),
+        jax.jit(proceed, donate_argnums=0, compiler_options=options),
     )
 
 

@@ -116,8 +116,9 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
 
 
 def is_quick(experiment: Experiment) -> bool:
-    size = {"runs": experiment.runs, "horizon": experiment.horizon}
-    return bool(experiment.quick) and all(size[k] == v for k, v in (experiment.quick or {}).items())
+    quick = experiment.quick or {}
+    names = [name for name in ("runs", "horizon") if name in quick]
+    return bool(names) and all(getattr(experiment, name) == quick[name] for name in names)
 
 
 def settings(experiment: Experiment) -> dict[str, str]:
