@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo reproduce paper test browser bench numbers clean
+.PHONY: help demo reproduce paper test browser bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,9 +33,6 @@ browser:  # Debian's Chromium for the tests of the page, where it may be install
 
 bench: .venv/benched  ## measure the speed beside PyTorch, in one run
 	$(BIN)/python -m benchmarks.speed
-
-numbers: .venv/installed  ## run every policy of the paper at full size and write docs/numbers.md
-	$(BIN)/python -m benchmarks.numbers
 
 clean:  ## remove what was made
 	rm -rf .venv results .mypy_cache .pytest_cache .ruff_cache
