@@ -1,6 +1,6 @@
 """Publishes a finished reproduction: results/paper to docs/paper, and its verdicts to the README.
 
-make reproduce     # about an hour on two cores; goes on where it was
+make reproduce     # an hour or two on two cores; goes on where it was
 make paper         # this
 """
 

@@ -159,7 +159,7 @@ def run(
 def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
     """Run every figure of the paper again and judge its claims.
 
-    Results go to results/paper, or results/quick with --quick. The full size takes about an hour
+    Results go to results/paper, or results/quick with --quick. The full size takes an hour or two
     on two cores; killed at any moment, the same command goes on where it was.
 
     \b
