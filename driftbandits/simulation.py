@@ -195,7 +195,8 @@ def block_functions(
     def start(keys: Keys) -> State:
         return environment.init(keys.world_start), policy.init(keys.policy_start)
 
-    step = jax.vmap(partial(take_step, policy, environment), (0, 0, None))
+    # Traced once, though it is looked at several times below.
+    step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
 
     def interval(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
         def body(time: Array, carry: tuple[State, Record]) -> tuple[State, Record]:

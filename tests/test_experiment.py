@@ -380,7 +380,7 @@ def test_bytes_are_no_experiment(tmp_path: Path) -> None:
 def test_a_quick_look_at_a_sweep_takes_some_of_its_values() -> None:
     quick = read_experiment("paper/figure_5").made_quick()
     assert [line.value for line in quick.lines()] == [0, 0.1, 1.0]
-    assert (quick.runs, quick.horizon) == (4, 500)
+    assert (quick.runs, quick.horizon) == (4, 300)
     assert quick.parsed_claims()[0].values == (0.1, 1.0)
     assert experiment_from(quick.name, json.loads(json.dumps(as_table(quick)))).sweep == quick.sweep
 
