@@ -220,7 +220,7 @@ def test_a_size_that_makes_no_sense_is_refused(size, message) -> None:
 
 def test_a_quick_look_is_small() -> None:
     quick = read_experiment("paper/figure_4").made_quick()
-    assert (quick.runs, quick.horizon) == (4, 9000)
+    assert (quick.runs, quick.horizon) == (4, 2000)
     only_runs = made_up(quick={"runs": 3}).made_quick()
     assert (only_runs.runs, only_runs.horizon) == (3, 10_000)
     assert made_up().made_quick() == made_up()
