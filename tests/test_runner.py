@@ -246,7 +246,8 @@ def test_a_killed_process_holds_nothing(uninterrupted: Path, tmp_path: Path) -> 
     process.send_signal(signal.SIGKILL)
     process.communicate()
     with results.held(tmp_path):
-        pass
+        who = json.loads((tmp_path / ".holder.json").read_text())
+    assert who["process"] == os.getpid()
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "swapped"])
