@@ -7,7 +7,7 @@ keys are apart from the policy's. So the same seed gives the same numbers for an
 chunks and runs, and all policies meet the same worlds.
 """
 
-import threading
+import threading, os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from functools import lru_cache, partial
@@ -18,16 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits import check
+from driftbandits import check, keys
 from driftbandits.core import Environment, Key, Policy, Rewards, State
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.work import Stopped, work_off
 
 POINTS = 1000  # how many times a run is recorded by default
-CHUNK = 500  # steps between two signs of life, about
+CHUNK = 125  # steps between two signs of life, about, times the runs of a block
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
-NARROWEST, WIDEST = 4, 64
+NARROWEST, WIDEST = 4, 100
 
 
 class Trace(NamedTuple):
@@ -74,7 +74,7 @@ def simulate(
     runs: int = 1,
     seed: int = 0,
     record_every: int | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     cores: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
@@ -88,11 +88,11 @@ def simulate(
         seed: of everything random.
         record_every: steps between recorded times; None keeps about a thousand times.
             Memory grows with horizon / record_every.
-        chunk: steps between two calls of `progress`, about.
+        chunk: steps between two calls of `progress`, about; None is some tenths of a second.
         cores: how many to use; None is all of them. The numbers do not depend on it.
         progress: called with the steps done and the steps to do, over all blocks of runs.
     """
-    check.whole(horizon=horizon, runs=runs, chunk=chunk)
+    check.whole(horizon=horizon, runs=runs)
     check.whole(seed=seed, at_least=0)
     if isinstance(environment, str):
         environment = build_environment(environment)
@@ -129,12 +129,18 @@ class Program:
     """A policy in an environment, for one block; compiled once, when the first thread needs it."""
 
     def __init__(
-        self, policy: Policy, environment: Environment, horizon: int, every: int, points: int
+        self,
+        policy: Policy,
+        environment: Environment,
+        horizon: int,
+        every: int,
+        points: int,
+        width: int,
     ) -> None:
         self.horizon = horizon
         self.every = every  # steps between recorded times
         self.steps = every * points  # how many one call of `proceed` takes at the most
-        self.width = block_width(policy)
+        self.width = width
         self._functions = block_functions(policy, environment, every, points)
         self._compiled: tuple[Callable[..., State], Callable[..., tuple[State, Record]]] | None
         self._compiled = None
@@ -160,18 +166,21 @@ def program_for(
     environment: Environment,
     horizon: int,
     record_every: int | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> Program:
     """The program of a policy in an environment; the same arguments give the same object."""
     every = -(-horizon // POINTS) if record_every is None else record_every
-    check.whole(record_every=every)
-    return Program(policy, environment, horizon, every, max(1, chunk // every))
+    width = block_width(policy)
+    chunk = min(CHUNK * width, horizon) if chunk is None else chunk
+    check.whole(record_every=every, chunk=chunk)
+    return Program(policy, environment, horizon, every, max(1, chunk // every), width)
 
 
+@partial(jax.jit, static_argnums=1)
 def block_keys(seed: int, width: int, first_run: int) -> Keys:
     """A run's keys depend on the seed and its index alone."""
     runs = jnp.arange(width) + first_run
-    own = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), runs)
+    own = jax.vmap(jax.random.fold_in, (None, 0))(keys.key(seed), runs)
     return Keys(*jax.vmap(jax.random.split, (0, None), 1)(own, 4))
 
 
@@ -198,25 +207,19 @@ def block_functions(
     # Traced once, though it is looked at several times below.
     step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
 
-    def interval(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
+    def proceed(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
         def body(time: Array, carry: tuple[State, Record]) -> tuple[State, Record]:
             states, sums = carry
             states, record = step(states, keys, time)
-            return states, jax.tree.map(jnp.add, sums, record)
+            point = (time - first) // every
+            return states, jax.tree.map(lambda total, new: total.at[point].add(new), sums, record)
 
         shapes = jax.eval_shape(step, states, keys, first)[1]
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
-    def proceed(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
-        def one(states: State, point: Array) -> tuple[State, Record]:
-            begin = first + point * every
-            return interval(states, keys, begin, jnp.minimum(begin + every, last))
-
-        return jax.lax.scan(one, states, jnp.arange(points))
-
     # LLVM's higher levels take longer to compile and give the same bits no sooner.
-    options = {"xla_backend_optimization_level": 1, "xla_cpu_multi_thread_eigen": False}
+    options = {"xla_backend_optimization_level": int(os.environ.get("OL","1")), "xla_cpu_multi_thread_eigen": False, **eval(os.environ.get("XO","{}"))}
     return (
         jax.jit(jax.vmap(start), compiler_options=options),
         jax.jit(proceed, donate_argnums=0, compiler_options=options),
@@ -234,14 +237,14 @@ def take_step(
     seen = rewards.mean if policy.sees_means else context
     decision, mind = policy.act(jax.random.fold_in(keys.policy, time), mind, seen, available)
     arm = decision.arm
-    mind = policy.learn(mind, decision.ticket, rewards.sampled[arm])
+    mind = policy.learn(mind, decision.ticket, pick(rewards.sampled, arm))
     states = environment.advance(world, arm), mind
     return states, note(rewards, available, arm)
 
 
 def note(rewards: Rewards, available: Array, arm: Array) -> Record:
     """What one step adds to the sums."""
-    mean, sampled = rewards.mean[arm], rewards.sampled[arm]
+    mean, sampled = pick(rewards.mean, arm), pick(rewards.sampled, arm)
     return Record(
         jnp.max(rewards.mean, where=available, initial=-jnp.inf) - mean,
         jnp.max(rewards.sampled, where=available, initial=-jnp.inf) - sampled,
@@ -250,8 +253,13 @@ def note(rewards: Rewards, available: Array, arm: Array) -> Record:
         (jnp.arange(available.size) == arm).astype(jnp.int32),
         (~available.any()).astype(jnp.int32),
         (~jnp.isfinite(rewards.sampled + rewards.mean).all()).astype(jnp.int32),
-        ((arm < 0) | ~available[arm]).astype(jnp.int32),
+        (~pick(available, arm)).astype(jnp.int32),
     )
+
+
+def pick(values: Array, arm: Array) -> Array:
+    """The arm's value, by a mask: it vectorises over runs where an index does not."""
+    return jnp.sum(values, where=jnp.arange(values.size) == arm).astype(values.dtype)
 
 
 def run_block(

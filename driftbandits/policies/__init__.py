@@ -13,11 +13,13 @@ from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
+from driftbandits.policies.ucb import ucb
 from driftbandits.policies.uniform import uniform
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     "recurrent": recurrent,
     "thompson": thompson,
+    "ucb": ucb,
     "swa": swa,
     "fewa": fewa,
     "eff_fewa": eff_fewa,

@@ -16,6 +16,7 @@ from jax import Array
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import require_some
 from driftbandits.parts.beta import best_coin_probabilities
+from driftbandits.parts.gamma import sample_log_gamma
 
 
 class ThompsonState(NamedTuple):
@@ -58,5 +59,5 @@ def thompson(spec: BanditSpec) -> Policy:
 
 def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
     """log(theta / (1 - theta)), theta ~ Beta(a, b): near 1 float32 cannot tell thetas apart."""
-    a_key, b_key = jax.random.split(key)
-    return jax.random.loggamma(a_key, a) - jax.random.loggamma(b_key, b)
+    wins, losses = jnp.split(sample_log_gamma(key, jnp.concatenate([a, b])), 2)
+    return wins - losses

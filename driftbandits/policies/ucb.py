@@ -1,0 +1,53 @@
+"""UCB1: the mean plus a bonus for what is not known well.
+
+    index_k = mean_k + scale * sqrt(2 ln(t) / pulls_k),   infinite before the first pull
+
+Auer, Cesa-Bianchi & Fischer (2002), "Finite-time analysis of the multiarmed bandit problem". t
+counts the rewards so far; `scale` is the width of `spec.reward_range` unless given.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import count_pull, draw, greedy_law
+
+
+class UcbState(NamedTuple):
+    pulls: Array  # (num_arms,) int32
+    means: Array  # (num_arms,) float32
+
+
+def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
+    """Upper confidence bounds; it believes that nothing drifts.
+
+    Args:
+        scale: of the bonus; none is the width of the reward range.
+    """
+    low, high = spec.reward_range
+    if scale is None:
+        scale = high - low
+    check.not_negative(scale=scale)
+
+    def init(key: Key) -> UcbState:
+        return UcbState(jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms))
+
+    def act(
+        key: Key, state: UcbState, context: Array, available: Array
+    ) -> tuple[Decision, UcbState]:
+        time = jnp.maximum(jnp.sum(state.pulls), 1).astype(jnp.float32)
+        bonus = scale * jnp.sqrt(2 * jnp.log(time) / state.pulls)
+        law = greedy_law(jnp.where(state.pulls == 0, jnp.inf, state.means + bonus), available)
+        arm = draw(key, law)
+        return Decision(arm, law, arm), state
+
+    def learn(state: UcbState, arm: Array, reward: Array) -> UcbState:
+        pulls = count_pull(state.pulls, arm)
+        pulled = jnp.arange(spec.num_arms) == arm
+        step = (reward - state.means) / jnp.maximum(pulls, 1)
+        return UcbState(pulls, state.means + jnp.where(pulled, step, 0.0))
+
+    return Policy(init, act, learn)
