@@ -218,8 +218,7 @@ def block_functions(
         zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
-    # LLVM's higher levels take longer to compile and give the same bits no sooner.
-    options = {"xla_backend_optimization_level": int(os.environ.get("OL","1")), "xla_cpu_multi_thread_eigen": False, **eval(os.environ.get("XO","{}"))}
+    options = {"xla_cpu_multi_thread_eigen": False, **eval(os.environ.get("XO", "{}"))}
     return (
         jax.jit(jax.vmap(start), compiler_options=options),
         jax.jit(proceed, donate_argnums=0, compiler_options=options),
@@ -298,9 +297,9 @@ def add_up(records: list[Record], horizon: int, every: int) -> Trace:
     points = -(-horizon // every)
 
     def total(name: str) -> np.ndarray:
-        sums = np.concatenate([getattr(r, name) for r in records])[:points].swapaxes(0, 1)
-        kind = np.int64 if sums.dtype.kind == "i" else np.float64
-        return sums.cumsum(axis=1, dtype=kind)
+        sums = np.concatenate([getattr(record, name) for record in records])[:points]
+        wide = sums.astype(np.int64 if sums.dtype.kind == "i" else np.float64)
+        return wide.cumsum(axis=0, out=wide).swapaxes(0, 1)
 
     times = np.minimum((np.arange(points) + 1) * every, horizon)
     return Trace(times, *(total(name) for name in Trace._fields[1:]))

@@ -1,5 +1,8 @@
 """Laws over the arms that are available, and a draw from them."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Key
+
+T = TypeVar("T")
 
 
 def require_some(available: Array) -> None:
@@ -39,12 +44,22 @@ def draw(key: Key, law: Array) -> Array:
     """One arm from the law, by one uniform number; never one of probability zero.
 
     The uniform number is at most 1 - 2^-23, so its product with the total stays below the total.
-    A law that is not a number gives the arm -1, which the simulator refuses.
+    A law that is not a number, or nowhere positive, gives the arm -1, which the simulator refuses.
     """
-    cumulative = jnp.cumsum(law)
-    level = jax.random.uniform(key) * cumulative[-1]
-    arm = jnp.argmax(cumulative > level)
-    return jnp.where(jnp.isnan(cumulative[-1]), -1, arm).astype(jnp.int32)
+    total = scan_arms(lambda total, mass: total + mass, jnp.zeros(()), law)
+    level = jax.random.uniform(key) * total
+
+    def pass_by(carry: tuple[Array, Array], mass: Array) -> tuple[Array, Array]:
+        cumulative = carry[0] + mass
+        return cumulative, carry[1] + (cumulative <= level)
+
+    arm = scan_arms(pass_by, (jnp.zeros(()), jnp.int32(0)), law)[1]
+    return jnp.where(total > 0, arm, -1)
+
+
+def scan_arms(step: Callable[[T, Array], T], start: T, values: Array) -> T:
+    """Goes from arm to arm: in one kernel where they are few, which jnp.cumsum never is."""
+    return jax.lax.scan(lambda carry, value: (step(carry, value), None), start, values, unroll=16)[0]
 
 
 def set_arm(values: Array, arm: Array, value: Array) -> Array:
