@@ -136,7 +136,7 @@ def contestant(
     def proceed(steps: int) -> Tensor:
         nonlocal h1, h2, baseline, regret, t
         torch.set_num_threads(threads)
-        for t in range(t, t + steps):  # noqa: B020, PLW2901
+        for t in range(t, t + steps):  # noqa: B020
             masks = (torch.rand(2, networks, HIDDEN) >= DROPOUT) / (1 - DROPOUT)
             logits, next1, next2, kept1, kept2 = think(w, h1, h2, masks)
             arms = torch.multinomial(torch.softmax(logits, 1), 1)[:, 0]
