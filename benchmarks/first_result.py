@@ -28,14 +28,21 @@ def seconds(arguments: list[str], cache: Path) -> float:
     return time.perf_counter() - begin
 
 
-def compared(cache: Path, times: int) -> tuple[list[float], list[float]]:
-    """The first time with an empty cache and the second one with what that left behind."""
-    first, second = [], []
+def compared(cache: Path, times: int) -> tuple[list[float], list[float], list[float]]:
+    """Seconds with an empty cache, seconds once more, and programs that this compiled anew."""
+    first, second, new = [], [], []
     for _ in range(times):
         shutil.rmtree(cache, ignore_errors=True)
         first.append(seconds(COMPARE, cache))
+        before = programs(cache)
         second.append(seconds(COMPARE, cache))
-    return first, second
+        new.append(float(len(programs(cache) - before)) if before else float("nan"))
+    return first, second, new
+
+
+def programs(cache: Path) -> set[Path]:
+    """Compiled programs that are kept; none if there is no cache at all."""
+    return set(cache.rglob("*-cache"))
 
 
 def first_result(short: bool) -> Part:
@@ -45,7 +52,7 @@ def first_result(short: bool) -> Part:
         seconds(["--help"], cache)  # the files of the package are in the system's cache from here
         help_times = [seconds(["--help"], cache) for _ in range(REPEATS)]
         list_times = [seconds(["list"], cache) for _ in range(REPEATS)]
-        first, second = compared(cache, 1 if short else FIRST_TIMES)
+        first, second, new = compared(cache, 1 if short else FIRST_TIMES)
     command = " ".join(COMPARE)
     series = [
         Series("driftbandits --help", help_times, "s"),
@@ -56,7 +63,8 @@ def first_result(short: bool) -> Part:
     goals = [
         Goal("driftbandits --help: seconds", help_times, high=0.3),
         Goal("driftbandits list: seconds", list_times, high=0.5),
-        Goal("the second compare: share of the first one's time", ratios(second, first), high=0.9),
+        Goal("the second compare: programs put into the cache anew", new, high=0),
+        Goal("the second compare: share of the first one's time", ratios(second, first)),
     ]
-    notes = [f"Comparisons with an empty cache: {len(first)}. The share must be clearly below 1."]
+    notes = [f"Comparisons with an empty cache: {len(first)}."]
     return Part("Time to the first result", series, goals, notes)
