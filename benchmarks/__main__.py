@@ -1,7 +1,8 @@
-"""python -m benchmarks [part ...] [--short] [--again]: measures, and writes benchmarks/results.md.
+"""python -m benchmarks [part ...] [--short] [--again]: measures, and writes the results.
 
 Each part runs in a process of its own and is kept in results/bench as soon as it is done, so that
-a run that was stopped goes on where it was.
+a run that was stopped goes on where it was. The page is benchmarks/results.md; that of a short run
+is in results/bench/short.
 """
 
 import argparse
@@ -28,8 +29,11 @@ PARTS = {  # name: module, function, minutes it takes, about
 }
 
 
+KEPT = ROOT / "results" / "bench"
+
+
 def place(name: str, short: bool) -> Path:
-    return ROOT / "results" / "bench" / ("short" if short else "") / f"{name}.json"
+    return KEPT / ("short" if short else "") / f"{name}.json"
 
 
 def measure(name: str, short: bool) -> None:
@@ -62,13 +66,15 @@ def run_child(name: str, short: bool) -> bool:
 def write(short: bool) -> None:
     """The page, from all parts there are; the curves, if both of theirs are there."""
     done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
+    folder = KEPT / "short" if short else Path(__file__).parent
     figure = {"growth", "memory"} <= set(done)
     if figure:
         from benchmarks.curves import draw
 
-        draw(done["growth"][0], done["memory"][0])
-    page.RESULTS.write_text(page.page(list(done.values()), figure=figure, short=short))
-    print(f"written: {page.RESULTS.relative_to(ROOT)}")
+        draw(done["growth"][0], done["memory"][0], folder / "growth.png")
+    target = folder / "results.md"
+    target.write_text(page.page(list(done.values()), figure=figure, short=short))
+    print(f"written: {target.relative_to(ROOT)}")
 
 
 def arguments() -> argparse.Namespace:

@@ -1,6 +1,6 @@
-"""benchmarks/growth.png: the curves of growth.py."""
+"""growth.png: the curves of growth.py."""
 
-from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -9,20 +9,20 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks.growth import FIGURE, MEMORY_STEPS, SIZES, points
+from benchmarks.growth import MEMORY_STEPS, SIZES, points
 from benchmarks.measuring import Part
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]  # Okabe & Ito
 
 
-def draw(growth: Part, memory: Part) -> None:
+def draw(growth: Part, memory: Part, target: Path) -> None:
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
         for ax, of, unit in zip(axes[:2], ("horizon", "runs"), ("steps", "runs"), strict=True):
             draw_doubling(ax, growth, of, unit)
         draw_fewa(axes[2], growth)
         draw_memory(axes[3], memory)
-        figure.savefig(FIGURE, dpi=150)
+        figure.savefig(target, dpi=150)
         plt.close(figure)
 
 
@@ -30,27 +30,19 @@ def draw_doubling(ax: Axes, part: Part, of: str, unit: str) -> None:
     """Time over that of the smallest size, beside the straight line."""
     factors = np.array([1, 8])
     ax.plot(factors, factors, color="0.75", linewidth=5, zorder=0)
-    ax.text(1.25, 1.0, "twice as many,\ntwice as long", color="0.5", va="top")
-    ends = []
-    for colour, policy in zip(COLOURS, SIZES, strict=False):
+    ax.text(2.6, 2, "twice as many, twice as long", color="0.5", va="top")
+    for i, (colour, policy) in enumerate(zip(COLOURS, SIZES, strict=False)):
         sizes, times = points(part.series, f"{policy}, {of} ", "s")
         x, y = np.array(sizes) / sizes[0], np.array(times) / times[0]
         ax.plot(x, y, "o-", color=colour, markersize=4)
-        ends.append((f"{policy} (from {sizes[0]:,})", float(y[-1]), colour))
-    label_ends(ax, 8, ends)
+        name = f"{policy} (from {sizes[0]:,})"
+        ax.text(0.04, 0.96 - 0.08 * i, name, color=colour, transform=ax.transAxes, va="top")
     ax.set(xscale="log", yscale="log", xlim=(0.9, 8.8), xlabel=f"{unit}, times the smallest")
     ax.set(title=f"Time against {unit}", ylabel="time, times the smallest")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(mpl.ticker.FixedLocator([1, 2, 4, 8]))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(mpl.ticker.NullLocator())
-
-
-def label_ends(ax: Axes, x: float, ends: Sequence[tuple[str, float, str]]) -> None:
-    """Names left of the last points, one below the other where these are close."""
-    ends = sorted(ends, key=lambda end: -end[1])
-    for i, (name, _, colour) in enumerate(ends):
-        ax.text(0.04, 0.96 - 0.08 * i, name, color=colour, transform=ax.transAxes, va="top")
 
 
 def draw_fewa(ax: Axes, part: Part) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
+from itertools import pairwise
 
 import jax
 import numpy as np
@@ -14,7 +14,6 @@ from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation import program_for
 
-FIGURE = Path(__file__).with_name("growth.png")
 ENVIRONMENT = "sinusoidal"
 INDEX = "ucb" if "ucb" in POLICIES else "swa"
 DOUBLINGS = 3
@@ -97,7 +96,7 @@ def step_costs(policy: str, horizon: int, repeats: int) -> tuple[list[int], np.n
     rows, at = [], []
     for _ in range(repeats):
         marks = timed_marks(policy, horizon, chunk)
-        stretches = list(zip(marks[:-1], marks[1:], strict=True))
+        stretches = list(pairwise(marks))
         at = [(a + b) // 2 for (a, _), (b, _) in stretches]
         rows.append([(u - s) / (b - a) / FEWA_RUNS * 1e6 for (a, s), (b, u) in stretches])
     print(f"  {policy}: {np.median(rows, axis=0).round(2).tolist()[::10]} us", flush=True)

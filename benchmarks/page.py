@@ -8,14 +8,11 @@ import statistics
 import subprocess
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from benchmarks.measuring import CORES, Goal, Part, Series
 
-RESULTS = Path(__file__).with_name("results.md")
-PACKAGES = (
-    "driftbandits jax jaxlib optax numpy scipy torch pymab river SMPyBandits mabwiser".split()
-)
+PACKAGES = ["driftbandits", "jax", "jaxlib", "optax", "numpy", "scipy"]
+PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
 
 
 def machine() -> str:
@@ -35,7 +32,7 @@ def machine() -> str:
 
 def versions() -> str:
     found = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
+    for package in PACKAGES + PEERS:
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
