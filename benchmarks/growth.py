@@ -12,22 +12,24 @@ from benchmarks.memory import RUNS, measured
 from driftbandits import POLICIES, simulate
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
-from driftbandits.simulation import program_for
+from driftbandits.simulation import CHUNK, program_for
 
 ENVIRONMENT = "sinusoidal"
 INDEX = "ucb" if "ucb" in POLICIES else "swa"
 DOUBLINGS = 3
 SIZES = {INDEX: (10_000, 64), "thompson": (10_000, 64), "recurrent": (500, 4)}  # steps, runs
-FEWA_STEPS, FEWA_RUNS, FEWA_CHUNK = 100_000, 4, 2000
+FEWA_STEPS, FEWA_CHUNK = 100_000, 2000
 MEMORY_STEPS = 10_000, 100_000, 1_000_000
 GIGABYTE = 1000.0  # in megabytes
 
 
-def compile_for(policy: str, environment: str, horizon: int, chunk: int = 500) -> None:
-    """So that what follows measures steps only."""
+def compile_for(policy: str, environment: str, horizon: int, chunk: int = CHUNK) -> int:
+    """So that what follows measures steps only; returns how many runs go together."""
     world = build_environment(environment)
     mind = build_policy(policy, world.spec._replace(horizon=horizon))
-    program_for(mind, world, horizon, None, chunk).compiled()
+    program = program_for(mind, world, horizon, None, chunk)
+    program.compiled()
+    return program.width
 
 
 def seconds(policy: str, horizon: int, runs: int) -> float:
@@ -92,25 +94,25 @@ def fewa(part: Part, short: bool) -> None:
 def step_costs(policy: str, horizon: int, repeats: int) -> tuple[list[int], np.ndarray]:
     """Middles of the stretches between two signs of life, and microseconds (repeats, stretches)."""
     chunk = FEWA_CHUNK * horizon // FEWA_STEPS
-    compile_for(policy, "rotting", horizon, chunk)
+    runs = compile_for(policy, "rotting", horizon, chunk)
     rows, at = [], []
     for _ in range(repeats):
-        marks = timed_marks(policy, horizon, chunk)
+        marks = timed_marks(policy, horizon, chunk, runs)
         stretches = list(pairwise(marks))
         at = [(a + b) // 2 for (a, _), (b, _) in stretches]
-        rows.append([(u - s) / (b - a) / FEWA_RUNS * 1e6 for (a, s), (b, u) in stretches])
+        rows.append([(u - s) / (b - a) / runs * 1e6 for (a, s), (b, u) in stretches])
     print(f"  {policy}: {np.median(rows, axis=0).round(2).tolist()[::10]} us", flush=True)
     return at, np.array(rows)
 
 
-def timed_marks(policy: str, horizon: int, chunk: int) -> list[tuple[int, float]]:
-    """Steps done and the time of day, at every sign of life; runs are one block."""
+def timed_marks(policy: str, horizon: int, chunk: int, runs: int) -> list[tuple[int, float]]:
+    """Steps done and the time of day, at every sign of life of one block of runs."""
     marks: list[tuple[int, float]] = []
     simulate(
         policy,
         "rotting",
         horizon=horizon,
-        runs=FEWA_RUNS,
+        runs=runs,
         cores=1,
         chunk=chunk,
         progress=lambda done, _: marks.append((done, time.perf_counter())),
