@@ -9,7 +9,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks.growth import MEMORY_STEPS, SIZES, points
+from benchmarks.growth import SIZES, points
 from benchmarks.measuring import Part
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]  # Okabe & Ito
@@ -30,7 +30,8 @@ def draw_doubling(ax: Axes, part: Part, of: str, unit: str) -> None:
     """Time over that of the smallest size, beside the straight line."""
     factors = np.array([1, 8])
     ax.plot(factors, factors, color="0.75", linewidth=5, zorder=0)
-    ax.text(2.6, 2, "twice as many, twice as long", color="0.5", va="top")
+    where = {"transform": ax.transAxes, "ha": "right"}
+    ax.text(0.98, 0.04, "grey: twice as many, twice as long", color="0.5", **where)
     for i, (colour, policy) in enumerate(zip(COLOURS, SIZES, strict=False)):
         sizes, times = points(part.series, f"{policy}, {of} ", "s")
         x, y = np.array(sizes) / sizes[0], np.array(times) / times[0]
@@ -46,20 +47,14 @@ def draw_doubling(ax: Axes, part: Part, of: str, unit: str) -> None:
 
 
 def draw_fewa(ax: Axes, part: Part) -> None:
-    for colour, policy in zip(COLOURS, ("fewa", "eff_fewa"), strict=False):
+    for i, (colour, policy) in enumerate(zip(COLOURS, ("fewa", "eff_fewa"), strict=False)):
         at, costs = points(part.series, f"{policy}, step ", "us per step and run")
         ax.plot(at, costs, ".", color=colour, markersize=4)
         line = np.polyfit(np.log(at), costs, 1)
         if policy == "eff_fewa":
             ax.plot(at, np.polyval(line, np.log(at)), color=colour, linewidth=1)
-        ax.annotate(
-            policy + (" and its fit to ln t" if policy == "eff_fewa" else ""),
-            (at[len(at) // 2], costs[len(at) // 2]),
-            (0, 9),
-            textcoords="offset points",
-            color=colour,
-            ha="center",
-        )
+        name = policy + (" and its fit to ln t" if policy == "eff_fewa" else ", exact")
+        ax.text(0.04, 0.96 - 0.08 * i, name, color=colour, transform=ax.transAxes, va="top")
     ax.set(xscale="log", yscale="log", title="FEWA against t", xlabel="step t")
     ax.set(ylabel="us per step and run")
 
@@ -69,5 +64,5 @@ def draw_memory(ax: Axes, part: Part) -> None:
     ax.plot(horizons, megabytes, "o-", color=COLOURS[2], markersize=4)
     ax.text(horizons[0], megabytes[0] + 25, "10 runs of recurrent", color=COLOURS[2])
     ax.axhline(1000, color="0.6", linewidth=1)
-    ax.text(MEMORY_STEPS[0], 985, "the goal: 1 GB", color="0.4", va="top")
+    ax.text(horizons[0], 985, "the goal: 1 GB", color="0.4", va="top")
     ax.set(xscale="log", ylim=(0, 1100), title="Peak memory", xlabel="steps", ylabel="MB")

@@ -77,10 +77,9 @@ def fewa(part: Part, short: bool) -> None:
         part.series += [
             Series(f"{policy}, step {t}", costs[:, i].tolist()) for i, t in enumerate(at)
         ]
-        middle = np.median(costs, axis=0)
-        slope, start = np.polyfit(np.log(at), middle, 1)
-        part.notes.append(f"{policy}: cost of step t is about {start:.2f} + {slope:.2f} ln t us.")
         if policy == "eff_fewa":
+            slope, start = np.polyfit(np.log(at), np.median(costs, axis=0), 1)
+            part.notes.append(f"eff_fewa: step t costs about {start:.2f} + {slope:.2f} ln t us.")
             # Ten times as late may cost as much more as ln t has grown, and measuring error.
             late = costs[:, -1] / np.array([np.interp(at[-1] / 10, at, row) for row in costs])
             most = 1.1 * np.log(at[-1]) / np.log(at[-1] / 10)
@@ -95,6 +94,7 @@ def step_costs(policy: str, horizon: int, repeats: int) -> tuple[list[int], np.n
     """Middles of the stretches between two signs of life, and microseconds (repeats, stretches)."""
     chunk = FEWA_CHUNK * horizon // FEWA_STEPS
     runs = compile_for(policy, "rotting", horizon, chunk)
+    timed_marks(policy, horizon, chunk, runs)  # to warm up
     rows, at = [], []
     for _ in range(repeats):
         marks = timed_marks(policy, horizon, chunk, runs)
