@@ -31,8 +31,8 @@ browser:  # Debian's Chromium for the tests of the page, where it may be install
 	  { apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
 	  >/dev/null 2>&1; } || echo "No Chromium: the tests of the page will be left out."
 
-bench: .venv/benched  ## measure the speed beside PyTorch, in one run
-	$(BIN)/python -m benchmarks.speed
+bench: .venv/benched  ## measure the speed beside others (about 35 minutes, on an idle machine)
+	$(BIN)/python -m benchmarks
 
 clean:  ## remove what was made
 	rm -rf .venv results .mypy_cache .pytest_cache .ruff_cache

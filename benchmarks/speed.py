@@ -1,75 +1,157 @@
-"""Microseconds per step and run, beside an eager PyTorch loop in the same process.
+"""The neural policies beside PyTorch, NumPy and the limit, and the time of every other policy."""
 
-Absolute times mean little on a shared machine; the ratios are what counts, so the contestants take
-turns and the median of the repeats is shown.
-"""
-
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
-from importlib.metadata import version
 
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
-from benchmarks import torch_loop
+from benchmarks.measuring import CORES, Contestant, Goal, Part, Series, ratios, take_turns
 from driftbandits import POLICIES, simulate
 
-REPEATS = 5
-TORCH_STEPS = 400
-CORES = os.cpu_count() or 1
+BLOCK = 4  # runs of `recurrent` that our simulator takes forward together
+NETWORKS = 100
+INDEX_POLICIES = ("ucb", "swa")
+SLOW = {"recurrent", "neural_linear", "fewa"}  # exact FEWA has its own curve in growth.py
+ONE, BOTH = "recurrent, 1 core", f"recurrent, {CORES} cores"
+LOOP, LIMIT = "(a) eager PyTorch, 1 thread", "(c) the limit in C, 1 core"
+EAGER, COMPILED = (
+    f"(b) batched PyTorch, {NETWORKS} networks, {CORES} threads, {how}"
+    for how in ("eager", "torch.compile")
+)
 
 
-def per_step(work: Callable[[], object], steps: int) -> float:
-    """Microseconds per step of one call."""
-    begin = time.perf_counter()
-    work()
-    return (time.perf_counter() - begin) / steps * 1e6
+def ours(policy: str, environment: str, horizon: int, runs: int, cores: int = 1) -> Contestant:
+    def take() -> object:
+        return simulate(policy, environment, horizon=horizon, runs=runs, cores=cores)
+
+    return Contestant(take, horizon * runs)
 
 
-def ours(policy: str, horizon: int, runs: int, cores: int) -> Callable[[], object]:
-    return lambda: simulate(policy, "sinusoidal", horizon=horizon, runs=runs, cores=cores)
+def steady(proceed: Callable[[int], object], steps: int, runs: int) -> Contestant:
+    """Goes on from where it was, so only the first turn pays for the start."""
+    return Contestant(lambda: proceed(steps), steps * runs)
 
 
-def contestants() -> dict[str, tuple[Callable[[], object], int]]:
-    """Name: what to run, and how many steps of all runs that is."""
-    found: dict[str, tuple[Callable[[], object], int]] = {
-        "recurrent, eager PyTorch, 1 thread": (lambda: torch_loop.run(TORCH_STEPS), TORCH_STEPS),
-        "recurrent, 1 core": (ours("recurrent", 1000, 8, 1), 8000),
-        f"recurrent, {CORES} cores": (ours("recurrent", 1000, 16, CORES), 16_000),
+def neural_contestants(short: bool) -> dict[str, Contestant]:
+    from benchmarks import limit, torch_batched, torch_loop
+
+    steps, batched = (100, 4) if short else (1000, 40)
+    return {
+        LOOP: Contestant(lambda: torch_loop.run(steps), steps),
+        EAGER: steady(
+            torch_batched.contestant(NETWORKS, threads=CORES, compiled=False), batched, NETWORKS
+        ),
+        COMPILED: steady(torch_batched.contestant(NETWORKS, threads=CORES), batched, NETWORKS),
+        f"{LIMIT}, {BLOCK} runs": steady(limit.contestant(BLOCK), 2 * steps, BLOCK),
+        ONE: ours("recurrent", "sinusoidal", 2 * steps, BLOCK),
+        BOTH: ours("recurrent", "sinusoidal", 2 * steps, BLOCK * CORES, CORES),
+        f"{LIMIT}, 1 run": steady(limit.contestant(1), 2 * steps, 1),
     }
-    for policy in POLICIES:
-        if policy != "recurrent":
-            horizon, runs = (200, 8) if policy == "neural_linear" else (1000, 64)
-            found[f"{policy}, 1 core"] = ours(policy, horizon, runs, 1), horizon * runs
-    return found
 
 
-def main() -> None:
-    games = contestants()
-    for work, _ in track(list(games.values()), "compiling", transient=True):
-        work()
-    times: dict[str, list[float]] = {name: [] for name in games}
-    for _ in track(range(REPEATS), "measuring", transient=True):
-        for name, (work, steps) in games.items():
-            times[name].append(per_step(work, steps))
-    reference = statistics.median(times["recurrent, eager PyTorch, 1 thread"])
-    table = Table(
-        title=f"{platform.machine()}, {CORES} cores; jax {version('jax')}, "
-        f"torch {version('torch')}; {REPEATS} repeats"
+def neural(short: bool) -> Part:
+    """`recurrent` with the paper's sizes."""
+    from benchmarks import limit
+
+    worst = limit.check()
+    times = take_turns(neural_contestants(short))
+    best = min((EAGER, COMPILED), key=lambda name: statistics.median(times[name]))
+    goals = [
+        Goal(f"{ONE}: times faster than (a)", ratios(times[LOOP], times[ONE]), low=16),
+        Goal(f"{BOTH}: times faster than (a)", ratios(times[LOOP], times[BOTH]), low=32),
+        *(
+            Goal(
+                f"{BOTH}: times faster than {name}" + (", the best of (b)" if name == best else ""),
+                ratios(times[name], times[BOTH]),
+                low=10 if name == best else None,
+            )
+            for name in (EAGER, COMPILED)
+        ),
+        Goal(
+            f"{ONE}: times as long as (c), {BLOCK} runs each",
+            ratios(times[ONE], times[f"{LIMIT}, {BLOCK} runs"]),
+            high=1.35,
+        ),
+        Goal(
+            f"for scale, (b) beyond the reach of {CORES} cores at the limit: {best} over (c)",
+            [CORES * x for x in ratios(times[best], times[f"{LIMIT}, {BLOCK} runs"])],
+        ),
+    ]
+    notes = [
+        f"limit.c agrees with NumPy to {worst:.0e} after 20 steps. The last line is how many times "
+        f"faster than (b) a program would be that runs at the limit on {CORES} cores."
+    ]
+    return Part("The neural step: recurrent", as_series(times), goals, notes)
+
+
+def as_series(times: dict[str, list[float]]) -> list[Series]:
+    return [Series(name, values) for name, values in times.items()]
+
+
+def policies(short: bool) -> Part:
+    """Every policy that is not a network, 100 runs on one core."""
+    names = [name for name in POLICIES if name not in SLOW]
+    horizon = 1000 if short else 20_000
+    times = take_turns({name: ours(name, environment(name), horizon, runs=100) for name in names})
+    goals = [
+        Goal(f"{name}: us per step and run", times[name], high=0.2)
+        for name in INDEX_POLICIES
+        if name in times
+    ]
+    goals.append(Goal("thompson: us per step and run", times["thompson"], high=1))
+    return Part(
+        f"Policies without a network: 100 runs of {horizon:,} steps, 1 core",
+        as_series(times),
+        goals,
     )
-    for column in ("", "us per step and run", "lowest", "highest", "steps per second", "x PyTorch"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, values in times.items():
-        middle = statistics.median(values)
-        ratio = f"{reference / middle:.1f}" if name.startswith("recurrent") else ""
-        spread = f"{min(values):,.2f}", f"{max(values):,.2f}"
-        table.add_row(name, f"{middle:,.2f}", *spread, f"{1e6 / middle:,.0f}", ratio)
-    Console(width=110).print(table)
 
 
-if __name__ == "__main__":
-    main()
+def environment(policy: str) -> str:
+    """A problem of the kind the policy is for; the paper's ten arms where it can be."""
+    return "wheel" if policy == "lin_ts" else "bernoulli"
+
+
+def neural_linear(short: bool) -> Part:
+    """`neural_linear` beside plain NumPy, with the regret of both."""
+    from benchmarks import numpy_neural_linear
+
+    horizon, runs = (200, 4) if short else (1000, 4)
+    regrets: dict[str, list[float]] = {"NumPy": [], "neural_linear": []}
+
+    def in_numpy() -> None:
+        seed = len(regrets["NumPy"])
+        regrets["NumPy"] += [numpy_neural_linear.run(horizon, seed=seed + i) for i in range(runs)]
+
+    def in_ours(cores: int) -> Contestant:
+        def take() -> None:
+            seed = len(regrets["neural_linear"])
+            trace = simulate(
+                "neural_linear", "wheel", horizon=horizon, runs=runs * cores, seed=seed, cores=cores
+            )
+            regrets["neural_linear"] += trace.regret[:, -1].tolist()
+
+        return Contestant(take, horizon * runs * cores)
+
+    one, both, plain = "neural_linear, 1 core", f"neural_linear, {CORES} cores", "NumPy, 1 thread"
+    times = take_turns(
+        {plain: Contestant(in_numpy, horizon * runs), one: in_ours(1), both: in_ours(CORES)}
+    )
+    series = as_series(times) + [
+        Series(f"{name}: regret at {horizon:,}, one value per run", values, "regret")
+        for name, values in regrets.items()
+    ]
+    goals = [
+        Goal(f"{one}: times faster than NumPy", ratios(times[plain], times[one]), low=10),
+        Goal(f"{both}: times faster than NumPy on one", ratios(times[plain], times[both])),
+        Goal(
+            "difference of the mean regrets, in standard errors",
+            [distance(*regrets.values())],
+            low=-3,
+            high=3,
+        ),
+    ]
+    return Part(f"The neural step: neural_linear on the wheel, {horizon:,} steps", series, goals)
+
+
+def distance(first: list[float], second: list[float]) -> float:
+    """Between two means, in standard errors."""
+    error = sum(statistics.variance(x) / len(x) for x in (first, second)) ** 0.5
+    return (statistics.mean(first) - statistics.mean(second)) / error

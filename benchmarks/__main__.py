@@ -1,0 +1,115 @@
+"""python -m benchmarks [part ...] [--short] [--again]: measures, and writes the results.
+
+Each part runs in a process of its own and is kept in results/bench as soon as it is done, so that
+a run that was stopped goes on where it was. The page is benchmarks/results.md; that of a short run
+is in results/bench/short.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import page
+from benchmarks.measuring import Goal, Part, Series
+
+ROOT = Path(__file__).parent.parent
+PARTS = {  # name: module, function, minutes it takes, about
+    "neural": ("speed", "neural", 3),
+    "neural_linear": ("speed", "neural_linear", 3),
+    "policies": ("speed", "policies", 3),
+    "peers": ("peers", "peers", 2),
+    "growth": ("growth", "growth", 8),
+    "memory": ("growth", "memory", 12),
+    "first": ("first_result", "first_result", 2),
+}
+
+
+KEPT = ROOT / "results" / "bench"
+
+
+def place(name: str, short: bool) -> Path:
+    return KEPT / ("short" if short else "") / f"{name}.json"
+
+
+def measure(name: str, short: bool) -> None:
+    """One part, in this process."""
+    module, function, _ = PARTS[name]
+    about = page.surroundings()
+    part = getattr(importlib.import_module(f"benchmarks.{module}"), function)(short)
+    target = place(name, short)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    partial.write_text(json.dumps({"part": asdict(part), "about": about}, indent=1))
+    partial.replace(target)
+
+
+def read(name: str, short: bool) -> tuple[Part, dict[str, str]]:
+    kept = json.loads(place(name, short).read_text())
+    fields = kept["part"]
+    fields["series"] = [Series(**values) for values in fields["series"]]
+    fields["goals"] = [Goal(**values) for values in fields["goals"]]
+    return Part(**fields), kept["about"]
+
+
+def run_child(name: str, short: bool) -> bool:
+    # One thread for NumPy, as for everyone else; PyTorch's threads are set where it is called.
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-m", "benchmarks", "--one", name] + ["--short"] * short
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+def write(short: bool) -> None:
+    """The page, from all parts there are; the curves, if both of theirs are there."""
+    done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
+    folder = KEPT / "short" if short else Path(__file__).parent
+    figure = {"growth", "memory"} <= set(done)
+    if figure:
+        from benchmarks.curves import draw
+
+        draw(done["growth"][0], done["memory"][0], folder / "growth.png")
+    target = folder / "results.md"
+    target.write_text(page.page(list(done.values()), figure=figure, short=short))
+    print(f"written: {target.relative_to(ROOT)}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if none is named")
+    parser.add_argument("--short", action="store_true", help="small sizes, to see that it works")
+    parser.add_argument("--again", action="store_true", help="also the parts that are done")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    unknown = set(chosen.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"part must be one of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+    return chosen
+
+
+def main() -> int:
+    chosen = arguments()
+    if chosen.one:
+        measure(chosen.one, chosen.short)
+        return 0
+    names = chosen.parts or list(PARTS)
+    failed = []
+    for i, name in enumerate(names):
+        if place(name, chosen.short).exists() and not (chosen.again or chosen.parts):
+            print(f"[{i + 1}/{len(names)}] {name}: done before")
+            continue
+        minutes = "" if chosen.short else f", about {PARTS[name][2]} minutes"
+        print(f"[{i + 1}/{len(names)}] {name}{minutes}", flush=True)
+        if not run_child(name, chosen.short):
+            failed.append(name)
+    write(chosen.short)
+    if failed:
+        print(f"error: failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The parts as Markdown: benchmarks/results.md."""
+
+import datetime
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+
+from benchmarks.measuring import CORES, Goal, Part, Series
+
+PACKAGES = ["driftbandits", "jax", "jaxlib", "optax", "numpy", "scipy"]
+PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
+
+
+def machine() -> str:
+    """Model, cores and caches, as far as the system tells."""
+    found = {}
+    if shutil.which("lscpu"):
+        lines = subprocess.run(["lscpu"], capture_output=True, text=True, check=False).stdout
+        found = dict(line.split(":", 1) for line in lines.splitlines() if ":" in line)
+    model = found.get("Model name", platform.processor() or platform.machine()).strip()
+    caches = [
+        f"{name.removesuffix(' cache')} {found[name].strip()}"
+        for name in ("L1d cache", "L2 cache", "L3 cache")
+        if name in found
+    ]
+    return ", ".join([model, f"{CORES} cores", *caches])
+
+
+def versions() -> str:
+    found = [f"Python {platform.python_version()}"]
+    for package in PACKAGES + PEERS:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package} missing")
+    return ", ".join([*found, compiler()])
+
+
+def compiler() -> str:
+    if not shutil.which("cc"):
+        return "no C compiler"
+    lines = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=False).stdout
+    return lines.splitlines()[0] if lines else "cc"
+
+
+def surroundings() -> dict[str, str]:
+    """What a part's numbers depend on besides the code."""
+    return {
+        "machine": machine(),
+        "versions": versions(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "load": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def number(value: float) -> str:
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def spread(values: list[float]) -> list[str]:
+    return [number(f(values)) for f in (statistics.median, min, max)]
+
+
+def rows(lines: Iterable[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def series_table(series: list[Series]) -> str:
+    head = [["what", "median", "lowest", "highest", "unit", "repeats"], ["---"] * 6]
+    return rows(head + [[s.what, *spread(s.values), s.unit, str(len(s.values))] for s in series])
+
+
+def goal_table(goals: list[Goal]) -> str:
+    head = [["what", "median", "lowest", "highest", "goal", "reached"], ["---"] * 6]
+    return rows(head + [[g.what, *spread(g.values), g.rule, verdict(g)] for g in goals])
+
+
+def verdict(goal: Goal) -> str:
+    return ("yes" if goal.reached else "**no**") if goal.rule else ""
+
+
+def section(part: Part, about: dict[str, str]) -> str:
+    """Goals first; curves of many points are in the figure, not in a table."""
+    short = [s for s in part.series if ", step " not in s.what]
+    pieces = [f"## {part.title}", f"{about['date']}; load of the machine before: {about['load']}."]
+    if part.goals:
+        pieces.append(goal_table(part.goals))
+    if short:
+        pieces.append(series_table(short))
+    if part.notes:
+        pieces.append("\n".join(f"- {note}" for note in part.notes))
+    return "\n\n".join(pieces)
+
+
+def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool) -> str:
+    about = parts[-1][1]
+    pieces = [
+        "# How fast it is",
+        "Written by `make bench`. Absolute times mean little on a shared machine; contestants take "
+        "turns, and a ratio is one of neighbours in time: its median over the repeats is held "
+        "against the goal, with the lowest and the highest beside it.",
+        f"Machine: {about['machine']}.",
+        f"Versions: {about['versions']}.",
+    ]
+    if short:
+        pieces.append("**A short run (`--short`), to see that it works; no measurement.**")
+    if figure:
+        pieces.append("![Curves of time and memory](growth.png)")
+    return "\n\n".join(pieces + [section(*part) for part in parts]) + "\n"
