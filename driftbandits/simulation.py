@@ -218,7 +218,7 @@ def block_functions(
         zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
-    options = {"xla_cpu_multi_thread_eigen": False, **eval(os.environ.get("XO", "{}"))}
+    options = {"xla_cpu_multi_thread_eigen": False, "xla_cpu_copy_insertion_use_region_analysis": True, **eval(os.environ.get("XO", "{}"))}
     return (
         jax.jit(jax.vmap(start), compiler_options=options),
         jax.jit(proceed, donate_argnums=0, compiler_options=options),

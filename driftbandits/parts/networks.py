@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import Key
+from driftbandits.keys import computed_once
 
 
 class Affine(NamedTuple):
@@ -55,9 +56,8 @@ def gru(layer: Gru, x: Array, h: Array) -> Array:
     return (1 - update) * new + update * h
 
 
-def drop(key: Key, rate: float, x: Array) -> Array:
-    """Inverted dropout: what is kept grows by 1 / (1 - rate)."""
+def dropout_masks(key: Key, rate: float, shape: tuple[int, ...]) -> Array:
+    """Inverted dropout as factors: 0, or 1 / (1 - rate)."""
     if rate == 0:
-        return x
-    kept = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(kept, x / (1 - rate), 0.0)
+        return jnp.ones(shape)
+    return computed_once(lambda: jax.random.bernoulli(key, 1 - rate, shape) / (1 - rate))

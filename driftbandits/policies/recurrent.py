@@ -20,6 +20,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.keys import computed_once
 from driftbandits.parts.arms import (
     context_or_one,
     draw,
@@ -32,7 +33,7 @@ from driftbandits.parts.networks import (
     Affine,
     Gru,
     affine,
-    drop,
+    dropout_masks,
     gru,
     init_affine,
     init_gru,
@@ -56,7 +57,7 @@ class RecurrentState(NamedTuple):
 class RecurrentTicket(NamedTuple):
     inputs: Array  # (inputs,) float32
     hidden: Array  # (layers, hidden) float32, before the decision
-    key: Key  # of the dropout masks
+    kept: Array  # (layers, hidden) float32, what dropout multiplies the hidden units by
     arm: Array  # () int32
     available: Array  # (num_arms,) bool
 
@@ -119,19 +120,20 @@ def recurrent(
     ) -> tuple[Decision, RecurrentState]:
         dropout_key, arm_key = jax.random.split(key)
         inputs = jnp.concatenate([context_or_one(context), state.last])
-        logits, new_hidden = forward(state.network, inputs, state.hidden, dropout_key, dropout)
+        kept = dropout_masks(dropout_key, dropout, state.hidden.shape)
+        logits, new_hidden = forward(state.network, inputs, state.hidden, kept)
         law = softmax_law(logits / temperature, available)
         if epsilon is not None:
             law = (1 - epsilon) * greedy_law(law, available) + epsilon * uniform_law(available)
         arm = draw(arm_key, law)
-        ticket = RecurrentTicket(inputs, state.hidden, dropout_key, arm, available)
+        ticket = RecurrentTicket(inputs, state.hidden, kept, arm, available)
         return Decision(arm, law, ticket), state._replace(hidden=new_hidden)
 
     def learn(state: RecurrentState, ticket: RecurrentTicket, reward: Array) -> RecurrentState:
         advantage = reward - state.baseline
 
         def loss(network: Network) -> Array:
-            logits, _ = forward(network, ticket.inputs, ticket.hidden, ticket.key, dropout)
+            logits, _ = forward(network, ticket.inputs, ticket.hidden, ticket.kept)
             return reinforce_loss(
                 logits / temperature, ticket.available, ticket.arm, advantage, energy
             )
@@ -160,15 +162,13 @@ def init_network(key: Key, inputs: int, hidden: int, layers: int, num_arms: int)
 
 
 def forward(
-    network: Network, inputs: Array, hidden: Array, key: Key, rate: float
+    network: Network, inputs: Array, hidden: Array, kept: Array
 ) -> tuple[Array, Array]:
     """The logits, and the next hidden state of every layer."""
     signal, new_hidden = inputs, []
-    for layer, h, k in zip(
-        network.layers, hidden, jax.random.split(key, len(network.layers)), strict=True
-    ):
+    for layer, h, mask in zip(network.layers, hidden, kept, strict=True):
         new_hidden.append(gru(layer, signal, h))
-        signal = drop(k, rate, new_hidden[-1])
+        signal = computed_once(lambda: mask * new_hidden[-1])
     return affine(network.output, signal), jnp.stack(new_hidden)
 
 
