@@ -20,7 +20,6 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.keys import computed_once
 from driftbandits.parts.arms import (
     context_or_one,
     draw,
@@ -168,7 +167,7 @@ def forward(
     signal, new_hidden = inputs, []
     for layer, h, mask in zip(network.layers, hidden, kept, strict=True):
         new_hidden.append(gru(layer, signal, h))
-        signal = computed_once(lambda: mask * new_hidden[-1])
+        signal = mask * new_hidden[-1]
     return affine(network.output, signal), jnp.stack(new_hidden)
 
 
