@@ -1,4 +1,4 @@
-"""From experiments to results on disk, on all cores, going on where it was.
+"""From experiments to results on disk, on all cores or a cluster, going on where it was.
 
 The work is cut into blocks of runs. What is finished is kept as a piece, under a name made from all
 that shapes its numbers; a piece that is there is not computed again. So the same command goes on
@@ -6,7 +6,8 @@ after a kill, a changed experiment computes what has changed, and more runs cost
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from driftbandits import check
+from driftbandits import check, cluster
 from driftbandits.best_arms import best_arm_table
 from driftbandits.choice import parse, with_defaults
+from driftbandits.cluster import Failed
+from driftbandits.compute import Computed, compute_piece
 from driftbandits.environments import ENVIRONMENTS, build_environment
 from driftbandits.experiment import Experiment, Line
 from driftbandits.metrics import MEASURES
@@ -32,10 +35,10 @@ from driftbandits.results import (
     write_piece,
     write_results,
 )
-from driftbandits.simulation import Program, Trace, cut, join, program_for, run_block
+from driftbandits.simulation import Trace, cut, join, program_for
 from driftbandits.theorem import judge_ratio_bound, ratio_table
 from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
-from driftbandits.work import Stopped, work_off
+from driftbandits.work import Stopped, WorkError, available_cores, work_off
 
 ORACLE = "oracle"
 
@@ -46,8 +49,14 @@ class Watcher:
     def begin(self, jobs: "Sequence[Job]", kept: "Sequence[Job]") -> None:
         """The jobs to do, and those whose pieces are there already."""
 
-    def moved(self, job: "Job", steps: int) -> None:
-        """A job has gone forward, over all of its runs."""
+    def at_once(self, cores: int) -> None:
+        """How many jobs are worked on at once, from now on."""
+
+    def moved(self, job: "Job", steps: int, seconds: float | None = None) -> None:
+        """A job has gone forward, over all of its runs; in so many seconds, where that is known."""
+
+    def failed(self, job: "Job", why: Failed) -> None:
+        """A job cannot be done; the others go on."""
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
         """A policy has finished in an environment; the seconds are of one core."""
@@ -61,7 +70,7 @@ class Task(NamedTuple):
 
     experiment: Experiment
     line: Line
-    program: Program
+    width: int  # runs per piece
     pieces: list[Piece]
 
 
@@ -69,11 +78,11 @@ class Job(NamedTuple):
     """A piece to compute."""
 
     piece: Piece
-    program: Program
+    width: int
 
     @property
     def steps(self) -> int:
-        return self.piece.horizon * self.program.width
+        return self.piece.horizon * self.width
 
 
 def run_experiments(
@@ -81,36 +90,46 @@ def run_experiments(
     folder: str | Path,
     *,
     cores: int | None = None,
+    on: str | None = None,
     watcher: Watcher | None = None,
 ) -> list[Results]:
-    """Runs experiments, or goes on with them; each gets a folder of its own inside `folder`."""
+    """Runs experiments, or goes on with them; each gets a folder of its own inside `folder`.
+
+    Args:
+        experiments: with names that differ.
+        folder: keeps the pieces and the results.
+        cores: how many pieces to compute at once; None is as many as there are cores.
+        on: "ray" or "ray://HOST:PORT" for a Ray cluster; None is this process.
+        watcher: is told how the work goes.
+    """
     folder, watcher = Path(folder), watcher or Watcher()
     names = [experiment.name for experiment in experiments]
     if len(set(names)) < len(names):
         check.fail("experiments", "named differently from each other", names)
+    if on is not None:
+        cluster.check_place(on)
     with held(folder):
-        tasks = {experiment.name: plan(experiment) for experiment in experiments}
-        wanted = {
-            piece: Job(piece, task.program)
-            for each in tasks.values()
-            for task in each
-            for piece in task.pieces
-        }
-        kept = [job for piece, job in wanted.items() if piece.path(folder).exists()]
+        tasks = [task for experiment in experiments for task in plan(experiment)]
+        wanted = {piece: Job(piece, task.width) for task in tasks for piece in task.pieces}
+        kept = [job for job in wanted.values() if job.piece.path(folder).exists()]
         for job in kept:
             check_piece(folder, job.piece)
-        jobs = [job for job in wanted.values() if job not in kept]
+            del wanted[job.piece]
+        jobs = list(wanted.values())
         watcher.begin(jobs, kept)
         progress = Progress(experiments, tasks, jobs, folder, watcher)
-        progress.look_for_finished()
-        for index, (trace, seconds) in work_off(
-            (partial(compute, job, watcher) for job in jobs), cores
-        ):
-            piece = jobs[index].piece
-            write_piece(folder, piece, trace, about_piece(jobs[index], tasks, seconds))
-            progress.piece_done(piece, seconds)
-        found = {results.experiment.name: results for results in progress.results}
-        return [found[experiment.name] for experiment in experiments]
+        failures = Failures()
+        for job, outcome in compute_all(jobs, cores, on, watcher):
+            if isinstance(outcome, Failed):
+                watcher.failed(job, outcome)
+                failures.add(job.piece, outcome)
+            else:
+                asked = [task.experiment.name for task in progress.tasks_of(job.piece)]
+                about = about_piece(outcome, asked)
+                write_piece(folder, job.piece, outcome.trace, about)
+                progress.piece_done(job.piece, outcome.seconds)
+        failures.tell(len(jobs))
+        return [progress.results[name] for name in names]
 
 
 def run_experiment(
@@ -118,21 +137,82 @@ def run_experiment(
     folder: str | Path,
     *,
     cores: int | None = None,
+    on: str | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
     """Runs one experiment, or goes on with it."""
-    return run_experiments([experiment], folder, cores=cores, watcher=watcher)[0]
+    return run_experiments([experiment], folder, cores=cores, on=on, watcher=watcher)[0]
 
 
-def about_piece(job: Job, tasks: dict[str, list[Task]], seconds: float) -> dict[str, Any]:
-    """Where a piece comes from."""
-    asked = [name for name, each in tasks.items() if any(job.piece in t.pieces for t in each)]
+def compute_all(
+    jobs: Sequence[Job], cores: int | None, on: str | None, watcher: Watcher
+) -> Iterator[tuple[Job, Computed | Failed]]:
+    """Has the jobs done, here or on a cluster; yields each with what it gave, as they finish."""
+    if not jobs:
+        return
+    if on is None:
+        watcher.at_once(cores or available_cores())
+        for index, computed in work_off((partial(compute, job, watcher) for job in jobs), cores):
+            yield jobs[index], computed
+        return
+    with cluster.connected(on, cores):
+        pieces = (job.piece for job in jobs)
+        for index, outcome in cluster.work_off(pieces, cores, watcher.at_once):
+            if isinstance(outcome, Computed):
+                watcher.moved(jobs[index], jobs[index].steps, outcome.seconds)
+            yield jobs[index], outcome
+
+
+def compute(job: Job, watcher: Watcher, stopped: Stopped) -> Computed:
+    def moved(steps: int) -> None:
+        watcher.moved(job, steps * job.width)
+
+    return compute_piece(job.piece, moved, stopped)
+
+
+def about_piece(computed: Computed, asked: Iterable[str]) -> dict[str, Any]:
+    """Where a piece comes from, and who asked for it."""
     return {
-        "experiments": asked,
-        **provenance(),
-        "seconds": round(seconds, 3),
+        "experiments": list(dict.fromkeys(asked)),
+        **computed.provenance,
+        "seconds": round(computed.seconds, 3),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+class Failures:
+    """Pieces that could not be computed, those with one cause together."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str, Failed], list[int]] = defaultdict(list)
+
+    def add(self, piece: Piece, why: Failed) -> None:
+        self._runs[piece.policy, piece.environment, why].append(piece.first_run)
+
+    def tell(self, total: int) -> None:
+        """An error that names them all, if there are any."""
+        if not self._runs:
+            return
+        count = sum(map(len, self._runs.values()))
+        lines = [
+            f"  {policy} in {environment}, runs from {listed(runs)}: {why.node}: {why.reason}"
+            for (policy, environment, why), runs in self._runs.items()
+        ]
+        raise WorkError(
+            "\n".join(
+                [
+                    f"{count} of {total} pieces could not be computed:",
+                    *lines,
+                    "what is finished is kept; the same command tries again only these",
+                ]
+            )
+        )
+
+
+def listed(runs: list[int], most: int = 20) -> str:
+    """Numbers in order; of very many the first ones."""
+    shown = ", ".join(str(run) for run in sorted(runs)[:most])
+    return shown if len(runs) <= most else f"{shown} and {len(runs) - most} more"
 
 
 def plan(experiment: Experiment) -> list[Task]:
@@ -151,11 +231,11 @@ def plan(experiment: Experiment) -> list[Task]:
 
 
 def plan_line(experiment: Experiment, line: Line) -> Task:
-    environment = build_environment(line.environment)
-    policy = build_policy(line.policy, environment.spec._replace(horizon=experiment.horizon))
-    program = program_for(policy, environment, experiment.horizon)
     chosen = with_defaults(parse("policy", line.policy), POLICIES)
     world = with_defaults(parse("environment", line.environment), ENVIRONMENTS)
+    environment = build_environment(str(world))
+    spec = environment.spec._replace(horizon=experiment.horizon)
+    program = program_for(build_policy(str(chosen), spec), environment, experiment.horizon)
     pieces = [
         Piece(
             str(chosen),
@@ -168,20 +248,7 @@ def plan_line(experiment: Experiment, line: Line) -> Task:
         )
         for first_run in range(0, experiment.runs, program.width)
     ]
-    return Task(experiment, line, program, pieces)
-
-
-def compute(job: Job, watcher: Watcher, stopped: Stopped) -> tuple[Trace, float]:
-    begin = time.perf_counter()
-    width = job.program.width
-    trace = run_block(
-        job.program,
-        job.piece.seed,
-        job.piece.first_run,
-        lambda steps: watcher.moved(job, steps * width),
-        stopped,
-    )
-    return trace, time.perf_counter() - begin
+    return Task(experiment, line, program.width, pieces)
 
 
 class Progress:
@@ -190,45 +257,52 @@ class Progress:
     def __init__(
         self,
         experiments: Sequence[Experiment],
-        tasks: dict[str, list[Task]],
+        tasks: Sequence[Task],
         jobs: Sequence[Job],
         folder: Path,
         watcher: Watcher,
     ) -> None:
-        self.results: list[Results] = []
-        self._waiting = list(experiments)
-        self._tasks = tasks
-        self._missing = {job.piece for job in jobs}
-        self._seconds: dict[Piece, float] = {}
-        self._announced: set[tuple[str, str]] = set()
+        self.results: dict[str, Results] = {}
         self._folder = folder
         self._watcher = watcher
+        self._of: dict[str, list[Task]] = {experiment.name: [] for experiment in experiments}
+        self._sharing: dict[Piece, list[Task]] = defaultdict(list)  # by their first piece
+        for task in tasks:
+            self._of[task.experiment.name].append(task)
+            self._sharing[task.pieces[0]].append(task)
+        self._missing: Counter[str | tuple[str, str]] = Counter()  # of a line; of an experiment
+        self._seconds: Counter[tuple[str, str]] = Counter()
+        for job in jobs:
+            for task in self.tasks_of(job.piece):
+                self._missing[name_of(task)] += 1
+                self._missing[task.experiment.name] += 1
+        for experiment in experiments:
+            self._finish_if_complete(experiment)
+
+    def tasks_of(self, piece: Piece) -> list[Task]:
+        """The tasks that a piece belongs to: lines alike, some perhaps with fewer runs."""
+        alike = self._sharing[piece._replace(first_run=0)]
+        return [task for task in alike if piece.first_run < task.experiment.runs]
 
     def piece_done(self, piece: Piece, seconds: float) -> None:
-        self._missing.remove(piece)
-        self._seconds[piece] = seconds
-        self.look_for_finished()
+        for task in self.tasks_of(piece):
+            name, experiment = name_of(task), task.experiment
+            self._seconds[name] += seconds  # type: ignore[assignment]
+            self._missing[name] -= 1
+            self._missing[experiment.name] -= 1
+            if not self._missing[name]:
+                self._watcher.line_done(experiment, task.line, self._seconds[name])
+            self._finish_if_complete(experiment)
 
-    def look_for_finished(self) -> None:
-        for tasks in self._tasks.values():
-            for task in tasks:
-                self._announce(task)
-        for experiment in list(self._waiting):
-            tasks = self._tasks[experiment.name]
-            if not any(piece in self._missing for task in tasks for piece in task.pieces):
-                self._waiting.remove(experiment)
-                results, verdicts = finish(experiment, tasks, self._folder)
-                self.results.append(results)
-                self._watcher.experiment_done(results, verdicts)
+    def _finish_if_complete(self, experiment: Experiment) -> None:
+        if not self._missing[experiment.name]:
+            results, verdicts = finish(experiment, self._of[experiment.name], self._folder)
+            self.results[experiment.name] = results
+            self._watcher.experiment_done(results, verdicts)
 
-    def _announce(self, task: Task) -> None:
-        name = task.experiment.name, task.line.label
-        if name in self._announced or self._missing.intersection(task.pieces):
-            return
-        self._announced.add(name)
-        seconds = sum(self._seconds.get(piece, 0.0) for piece in task.pieces)
-        if seconds:
-            self._watcher.line_done(task.experiment, task.line, seconds)
+
+def name_of(task: Task) -> tuple[str, str]:
+    return task.experiment.name, task.line.label
 
 
 def finish(
@@ -251,23 +325,28 @@ def draw_table(experiment: Experiment) -> Results:
 
 
 def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results:
-    traces: dict[str, Trace] = {}
-    abouts: list[dict[str, Any]] = []
-    for task in tasks:
-        blocks = [read_piece(folder, piece) for piece in task.pieces]
-        traces[task.line.label] = cut(join(blocks), experiment.runs)
-        for piece in task.pieces:
-            size = {"name": piece.path(folder).stem, "pulls": Job(piece, task.program).steps}
-            abouts.append({**check_piece(folder, piece), **size})
-    values = {}
-    frames = []
-    for line in experiment.lines():
-        trace = traces[line.label]
-        oracle = traces.get(f"{ORACLE} on {line.environment}")
+    """One line after the other: beside the table, only one line's pieces are in memory."""
+    origins = Origins()
+    runs = experiment.runs
+    oracles = {
+        task.line.environment: cut(read_line(task, folder, origins), runs)
+        for task in tasks[len(experiment.lines()) :]
+    }
+    values, frames = {}, []
+    for task in tasks[: len(experiment.lines())]:
+        line, trace = task.line, cut(read_line(task, folder, origins), runs)
+        oracle = oracles.get(line.environment)
         values[line.label] = MEASURES[experiment.measure](trace, oracle)
         frames.append(line_frame(line, trace, experiment.measure, values[line.label]))
-    times = next(iter(traces.values())).times
-    return Results(experiment, times, values, pl.concat(frames), summary(abouts), [])
+    return Results(experiment, trace.times, values, pl.concat(frames), origins.summary(), [])
+
+
+def read_line(task: Task, folder: Path, origins: "Origins") -> Trace:
+    """A line's runs, from its pieces."""
+    for piece in task.pieces:
+        about = check_piece(folder, piece)
+        origins.add(piece.path(folder).stem, piece.horizon * task.width, about)
+    return join([read_piece(folder, piece) for piece in task.pieces])
 
 
 def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl.DataFrame:
@@ -283,26 +362,35 @@ def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl
     return table.with_columns(arms, pl.Series(measure, values.ravel()))
 
 
-def summary(abouts: list[dict[str, Any]]) -> dict[str, Any]:
+class Origins:
     """The provenance of many pieces as one."""
 
-    def distinct(name: str) -> str:
-        return ", ".join(sorted({str(about[name]) for about in abouts}))
+    NAMES = ("driftbandits", "revision", "python", "machine")
 
-    names = ("driftbandits", "revision", "python", "machine")
-    return {
-        **{name: distinct(name) for name in names},
-        "packages": {
-            name: ", ".join(sorted({about["packages"][name] for about in abouts}))
-            for name in abouts[0]["packages"]
-        },
-        "code": ", ".join(sorted({about["piece"]["code"] for about in abouts})),
-        "finished": max(about["finished"] for about in abouts),
-        "pieces": {
-            about["name"]: {"pulls": about["pulls"], "seconds": about["seconds"]}
-            for about in abouts
-        },
-    }
+    def __init__(self) -> None:
+        self._seen: dict[str, set[str]] = defaultdict(set)
+        self._packages: dict[str, set[str]] = defaultdict(set)
+        self._finished = ""
+        self._pieces: dict[str, dict[str, float]] = {}
+
+    def add(self, name: str, pulls: int, about: dict[str, Any]) -> None:
+        for key in self.NAMES:
+            self._seen[key].add(str(about[key]))
+        self._seen["code"].add(about["piece"]["code"])
+        for package, version in about["packages"].items():
+            self._packages[package].add(version)
+        self._finished = max(self._finished, about["finished"])
+        self._pieces[name] = {"pulls": pulls, "seconds": about["seconds"]}
+
+    def summary(self) -> dict[str, Any]:
+        seen = {key: ", ".join(sorted(texts)) for key, texts in self._seen.items()}
+        return {
+            **{key: seen[key] for key in self.NAMES},
+            "packages": {key: ", ".join(sorted(texts)) for key, texts in self._packages.items()},
+            "code": seen["code"],
+            "finished": self._finished,
+            "pieces": self._pieces,
+        }
 
 
 def judge_claims(results: Results) -> list[Verdict]:

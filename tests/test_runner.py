@@ -318,7 +318,7 @@ def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
         name: runner.plan(tiny(policies={name: name}, runs=64, claims=[]))[0]
         for name in ("uniform", "swa")
     }
-    jobs = [Job(task.pieces[0], task.program) for task in tasks.values()]
+    jobs = [Job(task.pieces[0], task.width) for task in tasks.values()]
     outlook = Outlook(jobs)
     assert outlook.seconds_left() is None
     assert outlook.share() == 0
