@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
@@ -35,11 +36,7 @@ RETRIES = 3  # after a lost worker or node
 LOOK_AGAIN = 5.0  # seconds between two looks at the size of the cluster: nodes may join
 PATIENCE = 10.0  # seconds for an address to answer
 OBJECT_STORE = 200 * 2**20  # bytes, of a cluster of our own: results on their way to the driver
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",
-}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 KEPT = "what is finished is kept, the same command goes on from there"
 
 
@@ -131,9 +128,10 @@ def fetch(ref: "ObjectRef[Any]") -> Outcome:
     try:
         outcome = ray.get(ref)
     except RayTaskError as error:  # `compute_sent` raises nothing: it could not even be loaded
+        where = re.search(r"ip=([^\s,)]+)", str(error))
         raise WorkError(
-            f"a node ({error.ip}) cannot load driftbandits: {last_line(error)}; install the "
-            f"driver's version on every node, {KEPT}"
+            f"node {where.group(1) if where else ''} cannot load driftbandits: {last_line(error)}; "
+            f"install the driver's version on every node, {KEPT}"
         ) from None
     except LocalRayletDiedError as error:
         raise WorkError(
@@ -207,13 +205,16 @@ def join(on: str, cores: int | None) -> None:
                     f"the Ray cluster at {address} cannot be joined ({first_line(error)}); "
                     "`ray start --head` starts one"
                 ) from None
-    ray.init(
-        address="local",
-        num_cpus=cores or available_cores(),
-        object_store_memory=OBJECT_STORE,
-        include_dashboard=False,
-        **quiet,
-    )
+    with warnings.catch_warnings():
+        # JAX warns of forks; those of Ray become other programs at once.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        ray.init(
+            address="local",
+            num_cpus=cores or available_cores(),
+            object_store_memory=OBJECT_STORE,
+            include_dashboard=False,
+            **quiet,
+        )
 
 
 def knock(address: str) -> None:
