@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from driftbandits.experiment import Experiment
-from driftbandits.runner import Job, Watcher, plan, run_experiment
+from driftbandits.planning import Job, plan
+from driftbandits.runner import Watcher, run_experiment
 
 POINTS = 10  # how often the memory is looked at
 

@@ -89,11 +89,12 @@ def work_off(
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(compute or compute_sent)
     waiting = enumerate(pieces)
     under_way: dict[ObjectRef[Any], int] = {}
-    cpus, looked = 0, -LOOK_AGAIN
+    cpus, look_again = 0, 0.0
     while True:
-        if time.monotonic() - looked >= LOOK_AGAIN:
-            cpus, looked = cluster_cpus(), time.monotonic()
-            if at_once:
+        if time.monotonic() >= look_again:
+            before, cpus = cpus, cluster_cpus()
+            look_again = time.monotonic() + LOOK_AGAIN
+            if at_once and cpus != before:
                 at_once(min(cpus, limit or cpus))
         window = limit if limit and limit < cpus else AHEAD * cpus
         for index, piece in islice(waiting, max(window - len(under_way), 0)):
@@ -219,8 +220,8 @@ def join(on: str, cores: int | None) -> None:
 
 def knock(address: str) -> None:
     """Fails soon where nobody is: Ray itself would try for a minute."""
-    if address != "auto":
-        host, _, port = address.rpartition("://")[2].rpartition(":")
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 

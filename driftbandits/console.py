@@ -17,9 +17,10 @@ from rich.table import Table
 from driftbandits.choice import write
 from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
+from driftbandits.planning import Job
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
-from driftbandits.runner import Job, Watcher
+from driftbandits.runner import Watcher
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.work import available_cores
 

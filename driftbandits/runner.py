@@ -10,52 +10,32 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import polars as pl
+from typing import Any
 
 from driftbandits import check, cluster
-from driftbandits.best_arms import best_arm_table
-from driftbandits.choice import parse, with_defaults
+from driftbandits.assembly import finish
 from driftbandits.cluster import Failed
 from driftbandits.compute import Computed, compute_piece
-from driftbandits.environments import ENVIRONMENTS, build_environment
 from driftbandits.experiment import Experiment, Line
-from driftbandits.metrics import MEASURES
-from driftbandits.policies import POLICIES, build_policy
-from driftbandits.provenance import code_fingerprint, provenance
-from driftbandits.results import (
-    Piece,
-    Results,
-    as_frame,
-    check_piece,
-    held,
-    read_piece,
-    write_piece,
-    write_results,
-)
-from driftbandits.simulation import Trace, cut, join, program_for
-from driftbandits.theorem import judge_ratio_bound, ratio_table
-from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
+from driftbandits.planning import Job, Task, plan
+from driftbandits.results import Piece, Results, check_piece, held, write_piece
+from driftbandits.verdicts import Verdict
 from driftbandits.work import Stopped, WorkError, available_cores, work_off
-
-ORACLE = "oracle"
 
 
 class Watcher:
     """Is told how the work goes; this one ignores it. Calls may come from any thread."""
 
-    def begin(self, jobs: "Sequence[Job]", kept: "Sequence[Job]") -> None:
+    def begin(self, jobs: Sequence[Job], kept: Sequence[Job]) -> None:
         """The jobs to do, and those whose pieces are there already."""
 
     def at_once(self, cores: int) -> None:
         """How many jobs are worked on at once, from now on."""
 
-    def moved(self, job: "Job", steps: int, seconds: float | None = None) -> None:
+    def moved(self, job: Job, steps: int, seconds: float | None = None) -> None:
         """A job has gone forward, over all of its runs; in so many seconds, where that is known."""
 
-    def failed(self, job: "Job", why: Failed) -> None:
+    def failed(self, job: Job, why: Failed) -> None:
         """A job cannot be done; the others go on."""
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
@@ -63,26 +43,6 @@ class Watcher:
 
     def experiment_done(self, results: Results, verdicts: list[Verdict]) -> None:
         """Results and verdicts are written."""
-
-
-class Task(NamedTuple):
-    """A line of an experiment, and the pieces that it is made of."""
-
-    experiment: Experiment
-    line: Line
-    width: int  # runs per piece
-    pieces: list[Piece]
-
-
-class Job(NamedTuple):
-    """A piece to compute."""
-
-    piece: Piece
-    width: int
-
-    @property
-    def steps(self) -> int:
-        return self.piece.horizon * self.width
 
 
 def run_experiments(
@@ -110,12 +70,7 @@ def run_experiments(
         cluster.check_place(on)
     with held(folder):
         tasks = [task for experiment in experiments for task in plan(experiment)]
-        wanted = {piece: Job(piece, task.width) for task in tasks for piece in task.pieces}
-        kept = [job for job in wanted.values() if job.piece.path(folder).exists()]
-        for job in kept:
-            check_piece(folder, job.piece)
-            del wanted[job.piece]
-        jobs = list(wanted.values())
+        jobs, kept = to_do(tasks, folder)
         watcher.begin(jobs, kept)
         progress = Progress(experiments, tasks, jobs, folder, watcher)
         failures = Failures()
@@ -142,6 +97,19 @@ def run_experiment(
 ) -> Results:
     """Runs one experiment, or goes on with it."""
     return run_experiments([experiment], folder, cores=cores, on=on, watcher=watcher)[0]
+
+
+def to_do(tasks: Iterable[Task], folder: Path) -> tuple[list[Job], list[Job]]:
+    """The jobs whose pieces are missing, and those whose pieces are there, and whole."""
+    jobs: list[Job] = []
+    kept: list[Job] = []
+    for job in dict.fromkeys(Job(p, task.width) for task in tasks for p in task.pieces):
+        if job.piece.path(folder).exists():
+            check_piece(folder, job.piece)
+            kept.append(job)
+        else:
+            jobs.append(job)
+    return jobs, kept
 
 
 def compute_all(
@@ -215,42 +183,6 @@ def listed(runs: list[int], most: int = 20) -> str:
     return shown if len(runs) <= most else f"{shown} and {len(runs) - most} more"
 
 
-def plan(experiment: Experiment) -> list[Task]:
-    """What has to be simulated: every line, and the oracle where the measure needs it."""
-    lines = [] if experiment.drawing else experiment.lines()
-    if experiment.measure == "policy_regret":
-        worlds = {line.environment: line for line in lines}
-        lines = [
-            *lines,
-            *(
-                Line(f"{ORACLE} on {text}", ORACLE, ORACLE, line.environment_name, text)
-                for text, line in worlds.items()
-            ),
-        ]
-    return [plan_line(experiment, line) for line in lines]
-
-
-def plan_line(experiment: Experiment, line: Line) -> Task:
-    chosen = with_defaults(parse("policy", line.policy), POLICIES)
-    world = with_defaults(parse("environment", line.environment), ENVIRONMENTS)
-    environment = build_environment(str(world))
-    spec = environment.spec._replace(horizon=experiment.horizon)
-    program = program_for(build_policy(str(chosen), spec), environment, experiment.horizon)
-    pieces = [
-        Piece(
-            str(chosen),
-            str(world),
-            experiment.horizon,
-            program.every,
-            experiment.seed,
-            first_run,
-            code_fingerprint(),
-        )
-        for first_run in range(0, experiment.runs, program.width)
-    ]
-    return Task(experiment, line, program.width, pieces)
-
-
 class Progress:
     """Keeps count of what is missing, and finishes every experiment as soon as it can be."""
 
@@ -303,106 +235,3 @@ class Progress:
 
 def name_of(task: Task) -> tuple[str, str]:
     return task.experiment.name, task.line.label
-
-
-def finish(
-    experiment: Experiment, tasks: list[Task], folder: Path
-) -> tuple[Results, list[Verdict]]:
-    """Puts an experiment's pieces together, judges its claims and writes both."""
-    results = draw_table(experiment) if experiment.drawing else assemble(experiment, tasks, folder)
-    verdicts = judge_claims(results)
-    results.claims.extend(verdict.as_json() for verdict in verdicts)
-    write_results(folder / experiment.name, results)
-    return results, verdicts
-
-
-def draw_table(experiment: Experiment) -> Results:
-    if experiment.drawing == "ratio_bound":
-        table = ratio_table()
-    else:
-        table = best_arm_table(experiment.environments, experiment.times, experiment.seed)
-    return Results(experiment, np.zeros(0), {}, table, {**provenance(), "pieces": {}}, [])
-
-
-def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results:
-    """One line after the other: beside the table, only one line's pieces are in memory."""
-    origins = Origins()
-    runs = experiment.runs
-    oracles = {
-        task.line.environment: cut(read_line(task, folder, origins), runs)
-        for task in tasks[len(experiment.lines()) :]
-    }
-    values, frames = {}, []
-    for task in tasks[: len(experiment.lines())]:
-        line, trace = task.line, cut(read_line(task, folder, origins), runs)
-        oracle = oracles.get(line.environment)
-        values[line.label] = MEASURES[experiment.measure](trace, oracle)
-        frames.append(line_frame(line, trace, experiment.measure, values[line.label]))
-    return Results(experiment, trace.times, values, pl.concat(frames), origins.summary(), [])
-
-
-def read_line(task: Task, folder: Path, origins: "Origins") -> Trace:
-    """A line's runs, from its pieces."""
-    for piece in task.pieces:
-        about = check_piece(folder, piece)
-        origins.add(piece.path(folder).stem, piece.horizon * task.width, about)
-    return join([read_piece(folder, piece) for piece in task.pieces])
-
-
-def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl.DataFrame:
-    names = {
-        "line": line.label,
-        "policy": line.policy,
-        "environment": line.environment,
-        "swept": None if line.value is None else str(line.value),
-    }
-    named = [pl.lit(text, dtype=pl.String).alias(name) for name, text in names.items()]
-    table = as_frame(trace).select(*named, pl.all())
-    arms = pl.col("pulls").arr.to_list()  # environments may differ in their number
-    return table.with_columns(arms, pl.Series(measure, values.ravel()))
-
-
-class Origins:
-    """The provenance of many pieces as one."""
-
-    NAMES = ("driftbandits", "revision", "python", "machine")
-
-    def __init__(self) -> None:
-        self._seen: dict[str, set[str]] = defaultdict(set)
-        self._packages: dict[str, set[str]] = defaultdict(set)
-        self._finished = ""
-        self._pieces: dict[str, dict[str, float]] = {}
-
-    def add(self, name: str, pulls: int, about: dict[str, Any]) -> None:
-        for key in self.NAMES:
-            self._seen[key].add(str(about[key]))
-        self._seen["code"].add(about["piece"]["code"])
-        for package, version in about["packages"].items():
-            self._packages[package].add(version)
-        self._finished = max(self._finished, about["finished"])
-        self._pieces[name] = {"pulls": pulls, "seconds": about["seconds"]}
-
-    def summary(self) -> dict[str, Any]:
-        seen = {key: ", ".join(sorted(texts)) for key, texts in self._seen.items()}
-        return {
-            **{key: seen[key] for key in self.NAMES},
-            "packages": {key: ", ".join(sorted(texts)) for key, texts in self._packages.items()},
-            "code": seen["code"],
-            "finished": self._finished,
-            "pieces": self._pieces,
-        }
-
-
-def judge_claims(results: Results) -> list[Verdict]:
-    """What the runs say of every claim of the experiment."""
-    experiment = results.experiment
-    curves = Curves(results.times, results.values, experiment.sweeps())
-    verdicts = []
-    for claim in experiment.parsed_claims():
-        if claim.kind == "counterexample":
-            evidence = judge_ratio_bound(results.table)
-            refuted = any(entry.verdict == FAILS for entry in evidence)
-            verdicts.append(Verdict(claim, FAILS if refuted else UNDECIDED, evidence))
-        else:
-            verdicts.append(judge(claim, curves))
-    return verdicts

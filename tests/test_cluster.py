@@ -14,10 +14,11 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from driftbandits import Experiment, cluster, runner
+from driftbandits import Experiment, cluster, planning, runner
 from driftbandits.cluster import Failed
 from driftbandits.compute import Computed
 from driftbandits.experiment import experiment_from
+from driftbandits.planning import plan
 from driftbandits.results import Piece
 from driftbandits.runner import Watcher, run_experiment, run_experiments
 from driftbandits.work import AHEAD, WorkError
@@ -203,7 +204,7 @@ def test_a_piece_that_kills_its_workers_is_named_and_the_rest_goes_on(
 
 
 def piece(**changes: object) -> Piece:
-    (task,) = runner.plan(experiment(TINY, policies={"chance": "uniform"}, claims=[]))
+    (task,) = plan(experiment(TINY, policies={"chance": "uniform"}, claims=[]))
     return task.pieces[0]._replace(**changes)
 
 
@@ -217,7 +218,7 @@ def test_what_a_worker_refuses_comes_home_with_its_node(nodes: Cluster) -> None:
 
 
 def test_a_node_with_other_code_is_refused(nodes: Cluster, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(runner, "code_fingerprint", lambda: "another")
+    monkeypatch.setattr(planning, "code_fingerprint", lambda: "another")
     with pytest.raises(WorkError, match=r"^node .* has another version of driftbandits or JAX"):
         run_experiment(experiment(TINY), tmp_path, on="ray")
     assert not pieces(tmp_path)
@@ -275,6 +276,27 @@ def test_mistakes_are_one_line(monkeypatch, capsys, tmp_path, arguments, code, m
     assert err.startswith(f"error: {message}")
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_reports_what_is_complete_and_ends_with_code_1(
+    monkeypatch, capsys, tmp_path: Path
+) -> None:
+    """As if Ray had given up on each piece of one experiment."""
+
+    def give_up(asked, cores, on, watcher):
+        for job in asked:
+            yield job, Failed("node b", "WorkerCrashedError: died")
+
+    monkeypatch.setattr(runner, "compute_all", give_up)
+    out, figures = str(tmp_path / "out"), ["--figure", "2", "--figure", "1b"]
+    assert run(monkeypatch, "reproduce", "--quick", "--out", out, "--on", "ray", *figures) == 1
+    shown = capsys.readouterr()
+    assert f"report: {out}/report.html" in shown.out
+    assert (tmp_path / "out" / "figure_2" / "figure.png").exists()
+    assert "failed: recurrent(" in shown.err
+    assert "error: " in shown.err
+    assert shown.err.endswith("the same command tries again only these\n")
+    assert "Traceback" not in shown.err
 
 
 @pytest.mark.parametrize(("on", "needed"), [("ray", "ray"), ("ray://head:10001", "grpc")])
