@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,19 +90,24 @@ def work_off(
     waiting = enumerate(pieces)
     under_way: dict[ObjectRef[Any], int] = {}
     cpus, look_again = 0, 0.0
-    while True:
-        if time.monotonic() >= look_again:
-            before, cpus = cpus, cluster_cpus()
-            look_again = time.monotonic() + LOOK_AGAIN
-            if at_once and cpus != before:
-                at_once(min(cpus, limit or cpus))
-        window = limit if limit and limit < cpus else AHEAD * cpus
-        for index, piece in islice(waiting, max(window - len(under_way), 0)):
-            under_way[task.remote(tuple(piece))] = index
-        if not under_way:
-            return
-        for ref in finished(list(under_way)):
-            yield under_way.pop(ref), fetch(ref)
+    try:
+        while True:
+            if time.monotonic() >= look_again:
+                before, cpus = cpus, cluster_cpus()
+                look_again = time.monotonic() + LOOK_AGAIN
+                if at_once and cpus != before:
+                    at_once(min(cpus, limit or cpus))
+            window = limit if limit and limit < cpus else AHEAD * cpus
+            for index, piece in islice(waiting, max(window - len(under_way), 0)):
+                under_way[task.remote(tuple(piece))] = index
+            if not under_way:
+                return
+            for ref in finished(list(under_way)):
+                yield under_way.pop(ref), fetch(ref)
+    finally:  # after an error or an interrupt nobody waits for these
+        for ref in under_way:
+            with suppress(Exception):
+                ray.cancel(ref, force=True)
 
 
 def cluster_cpus() -> int:
@@ -174,7 +179,8 @@ def connected(on: str, cores: int | None = None) -> Iterator[None]:
     check_place(on)
     import ray
 
-    with redirect_stdout(WithoutRay(sys.stdout)):
+    without_chatter: Any = WithoutRay(sys.stdout)
+    with redirect_stdout(without_chatter):
         if ray.is_initialized():
             yield
             return
@@ -184,7 +190,8 @@ def connected(on: str, cores: int | None = None) -> Iterator[None]:
         except ConnectionError as error:
             raise WorkError(f"the cluster was lost ({first_line(error)}); {KEPT}") from error
         finally:
-            ray.shutdown()
+            with redirect_stdout(io.StringIO()):  # what Ray has not printed yet, it prints here
+                ray.shutdown()
 
 
 def join(on: str, cores: int | None) -> None:
@@ -225,7 +232,7 @@ def knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
-class WithoutRay(io.TextIOBase):
+class WithoutRay:
     """Standard output without what Ray's threads print of lost workers; we report them."""
 
     def __init__(self, out: Any) -> None:
@@ -235,9 +242,6 @@ class WithoutRay(io.TextIOBase):
         if threading.current_thread().name.startswith("ray_"):
             return len(text)
         return int(self._out.write(text))
-
-    def flush(self) -> None:
-        self._out.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
