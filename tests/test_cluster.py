@@ -35,7 +35,7 @@ pytestmark = [
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 CLIENT_PORT = 23_000 + os.getpid() % 1000
-LONG = TINY.replace("300", "6000").replace("runs = 6", "runs = 260")
+LONG = TINY.replace("300", "3000").replace("runs = 6", "runs = 260")
 
 
 def experiment(text: str = LONG, **changes: object) -> Experiment:
@@ -119,7 +119,7 @@ def test_a_node_is_killed_in_the_middle(nodes: Cluster, local: Path, tmp_path: P
         nodes.add_node(**NODE)
     assert_same(tmp_path, local)
     assert told.cores[0] == 2
-    assert [steps for steps, _ in told.signs] == [64 * 6000] * 10
+    assert [steps for steps, _ in told.signs] == [64 * 3000] * 10
     assert all(seconds > 0 for _, seconds in told.signs)
     assert not told.failures
 
@@ -288,11 +288,11 @@ def test_the_command_reports_what_is_complete_and_ends_with_code_1(
             yield job, Failed("node b", "WorkerCrashedError: died")
 
     monkeypatch.setattr(runner, "compute_all", give_up)
-    out, figures = str(tmp_path / "out"), ["--figure", "2", "--figure", "1b"]
+    out, figures = str(tmp_path / "out"), ["--figure", "theorem_1", "--figure", "1b"]
     assert run(monkeypatch, "reproduce", "--quick", "--out", out, "--on", "ray", *figures) == 1
     shown = capsys.readouterr()
     assert f"report: {out}/report.html" in shown.out
-    assert (tmp_path / "out" / "figure_2" / "figure.png").exists()
+    assert (tmp_path / "out" / "theorem_1" / "figure.svg").exists()
     assert "failed: recurrent(" in shown.err
     assert "error: " in shown.err
     assert shown.err.endswith("the same command tries again only these\n")
