@@ -141,7 +141,7 @@ def fetch(ref: "ObjectRef[Any]") -> Outcome:
         ) from None
     except LocalRayletDiedError as error:
         raise WorkError(
-            f"the Ray node of this machine is gone ({first_line(error)}); {KEPT}"
+            f"the Ray node that was talked to is gone ({first_line(error)}); {KEPT}"
         ) from None
     except RayError as error:
         return Failed(
@@ -200,6 +200,7 @@ def join(on: str, cores: int | None) -> None:
 
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("ray.util.client").setLevel(logging.CRITICAL)  # its errors are raised too
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     address = (os.environ.get("RAY_ADDRESS") if on == "ray" else on) or "auto"
     if address != "local":
