@@ -233,10 +233,10 @@ def test_a_node_without_our_code_is_told(nodes: Cluster, tmp_path: Path, monkeyp
         list(cluster.work_off([piece()], compute=compute))
 
 
-@pytest.mark.parametrize(("limit", "most"), [(None, AHEAD * 2), (1, 1)])
-def test_a_few_pieces_are_on_their_way_at_a_time(nodes: Cluster, limit, most) -> None:
+@pytest.mark.parametrize(("limit", "most", "count"), [(None, AHEAD * 2, 1000), (1, 1, 30)])
+def test_a_few_pieces_are_on_their_way_at_a_time(nodes: Cluster, limit, most, count) -> None:
     """Whatever their number: the driver draws from the pieces as there is room."""
-    count, drawn, done = 1000, 0, set()
+    drawn, done = 0, set()
 
     def drawn_from() -> Iterator[Piece]:
         nonlocal drawn
