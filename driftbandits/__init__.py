@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 # blocks' loops in parts for threads of its own, and spend more time on them than on the work.
 os.environ.setdefault("NPROC", "1")
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "BanditSpec": "core",

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from driftbandits import __version__
-from driftbandits.check import InputError, known
+from driftbandits.check import InputError, known, whole
+from driftbandits.work import WorkError
 
 if TYPE_CHECKING:
     from driftbandits.experiment import Experiment
 
 KINDS = ["policies", "environments", "experiments"]
 PAPER = "paper/"  # the shipped experiments of the paper
+
+jobs_option = click.option(
+    "-j", "--jobs", type=int, help="Cores to use; without it all of them. The numbers are the same."
+)
+on_option = click.option(
+    "--on", metavar="ray[://HOST:PORT]",
+    help="Compute on a Ray cluster: the one at hand (else one is started here), or by its address.",
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -64,6 +73,7 @@ def list_(kind: str | None, as_json: bool) -> None:
     "--out", type=click.Path(path_type=Path, file_okay=False),
     help="Keep the runs in this folder, to go on after a kill, and write a report.",
 )  # fmt: skip
+@jobs_option
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the curves: png, svg or pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def compare(
@@ -74,6 +84,7 @@ def compare(
     seed: int,
     measure: str,
     out: Path | None,
+    jobs: int | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -98,10 +109,12 @@ def compare(
     """
     from driftbandits.comparison import as_json as in_json
     from driftbandits.comparison import compare as run
-    from driftbandits.console import keep_compiled_programs, print_finals, watching
+    from driftbandits.compute import keep_compiled_programs
+    from driftbandits.console import print_finals, watching
     from driftbandits.report.curves import check_figure_path, draw_curves
     from driftbandits.report.page import write_report
 
+    check_jobs(jobs)
     if plot:
         check_figure_path(plot)
     keep_compiled_programs()
@@ -114,6 +127,7 @@ def compare(
             seed=seed,
             measure=measure,
             out=out,
+            cores=jobs,
             watcher=watcher,
         )
     if as_json:
@@ -132,8 +146,16 @@ def compare(
 @click.option("-n", "--runs", type=int, help="Instead of the file's.")
 @click.option("-T", "--horizon", type=int, help="Instead of the file's.")
 @click.option("--seed", type=int, help="Instead of the file's.")
+@jobs_option
+@on_option
 def run(
-    file: str, out: Path | None, runs: int | None, horizon: int | None, seed: int | None
+    file: str,
+    out: Path | None,
+    runs: int | None,
+    horizon: int | None,
+    seed: int | None,
+    jobs: int | None,
+    on: str | None,
 ) -> None:
     """Run an experiment file, judge its claims, write a report.
 
@@ -144,19 +166,24 @@ def run(
     \b
     Examples:
       driftbandits run paper/figure_1b --runs 8 --horizon 2000
-      driftbandits run mine.toml --out results/mine
+      driftbandits run mine.toml --out results/mine --jobs 2
+      driftbandits run mine.toml --on ray://head:10001
     """
     from driftbandits.experiment import read_experiment
 
     experiment = read_experiment(file).with_size(runs, horizon, seed)
-    run_and_report([experiment], out or Path("results") / experiment.name)
+    run_and_report([experiment], out or Path("results") / experiment.name, jobs, on)
 
 
 @cli.command()
 @click.option("--quick", is_flag=True, help="Few runs, short horizons: a look in minutes.")
 @click.option("--figure", "figures", multiple=True, help="Only this one, e.g. 1b; repeatable.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where results go.")
-def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
+@jobs_option
+@on_option
+def reproduce(
+    quick: bool, figures: tuple[str, ...], out: Path | None, jobs: int | None, on: str | None
+) -> None:
     """Run every figure of the paper again and judge its claims.
 
     Results go to results/paper, or results/quick with --quick. The full size takes an hour or two
@@ -166,6 +193,7 @@ def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
     Examples:
       driftbandits reproduce --quick
       driftbandits reproduce --figure 1b --figure 4
+      driftbandits reproduce --on ray
     """
     from driftbandits.experiment import read_experiment, shipped
 
@@ -178,7 +206,8 @@ def reproduce(quick: bool, figures: tuple[str, ...], out: Path | None) -> None:
         known("figure", figure, names)
     chosen = [read_experiment(name) for key, name in names.items() if not figures or key in figures]
     experiments = [experiment.made_quick() if quick else experiment for experiment in chosen]
-    run_and_report(experiments, out or Path("results") / ("quick" if quick else "paper"))
+    out = out or Path("results") / ("quick" if quick else "paper")
+    run_and_report(experiments, out, jobs, on)
 
 
 @cli.command()
@@ -191,20 +220,30 @@ def report(folder: Path, title: str | None) -> None:
     click.echo(f"report: {write_report(folder, title)}")
 
 
-def run_and_report(experiments: "list[Experiment]", out: Path) -> None:
+def check_jobs(jobs: int | None) -> None:
+    if jobs is not None:
+        whole(jobs=jobs)
+
+
+def run_and_report(
+    experiments: "list[Experiment]", out: Path, jobs: int | None, on: str | None
+) -> None:
     """What `run` and `reproduce` have in common."""
-    from driftbandits.console import (
-        keep_compiled_programs,
-        print_finals,
-        print_verdicts,
-        watching,
-    )
+    from driftbandits.compute import keep_compiled_programs
+    from driftbandits.console import print_finals, print_verdicts, watching
     from driftbandits.report.page import write_report
+    from driftbandits.results import finished
     from driftbandits.runner import run_experiments
 
+    check_jobs(jobs)
     keep_compiled_programs()
-    with watching() as watcher:
-        found = run_experiments(experiments, out, watcher=watcher)
+    try:
+        with watching() as watcher:
+            found = run_experiments(experiments, out, cores=jobs, on=on, watcher=watcher)
+    except WorkError:
+        if finished(out):  # the experiments that are complete
+            click.echo(f"report: {write_report(out)}")
+        raise
     for results in found:
         if len(found) == 1 and results.values:
             print_finals(results)
@@ -225,7 +264,7 @@ def main() -> None:
     except InputError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except OSError as error:
+    except (OSError, WorkError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):

@@ -1,16 +1,13 @@
-"""What a person sees in the terminal: tables, progress, and programs that start faster."""
+"""What a person sees in the terminal: tables and progress."""
 
-import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
-import jax
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -18,29 +15,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from driftbandits.choice import write
+from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
+from driftbandits.planning import Job
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
-from driftbandits.runner import Job, Watcher
+from driftbandits.runner import Watcher
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.work import available_cores
 
 VERDICT_STYLES = {HOLDS: "bold blue", FAILS: "bold red", UNDECIDED: "bold dim"}
 
 
-def keep_compiled_programs() -> None:
-    """Keeps what XLA compiled for the next call, unless the user has said where already."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(home / "driftbandits"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-
-
 class Outlook:
     """How much of the work is done, and how long the rest will take.
 
     A step of one policy may cost a thousand times that of another, so each has its own rate, taken
-    from the time between its signs of life; one not yet seen is given the mean of the others.
+    from the time between its signs of life, or from what a cluster says its pieces took; one not
+    yet seen is given the mean of the others.
     """
 
     def __init__(self, jobs: Sequence[Job], kept: Sequence[Job] = ()) -> None:
@@ -51,18 +43,26 @@ class Outlook:
         for job in kept:
             self._done[name_of(job)] += job.steps
         self._timed: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # seconds, steps
-        self._last_sign: dict[Job, float] = {}
+        self._signs: dict[Job, tuple[float, int]] = {}  # when the last one came, steps till then
+        self.at_once = available_cores()
 
     clock = staticmethod(time.monotonic)
 
-    def moved(self, job: Job, steps: int) -> None:
+    def moved(self, job: Job, steps: int, seconds: float | None = None) -> None:
         now, name = self.clock(), name_of(job)
-        if job in self._last_sign:
-            self._timed[name][0] += now - self._last_sign[job]
+        last, before = self._signs.pop(job, (None, 0))
+        if seconds is None and last is not None:
+            seconds = now - last
+        if seconds is not None:
+            self._timed[name][0] += seconds
             self._timed[name][1] += steps
-        self._last_sign[job] = now
+        if before + steps < job.steps:
+            self._signs[job] = now, before + steps
         self._left[name] -= steps
         self._done[name] += steps
+
+    def failed(self, job: Job) -> None:
+        self._left[name_of(job)] -= job.steps
 
     def _cost(self, steps: dict[str, float]) -> float:
         rates = {name: seconds / n for name, (seconds, n) in self._timed.items() if n}
@@ -77,7 +77,7 @@ class Outlook:
 
     def seconds_left(self) -> float | None:
         timed = any(steps for _, steps in self._timed.values())
-        return self._cost(self._left) / available_cores() if timed else None
+        return self._cost(self._left) / self.at_once if timed else None
 
 
 def name_of(job: Job) -> str:
@@ -96,6 +96,11 @@ class LineByLine(Watcher):
     def begin(self, jobs: Sequence[Job], kept: Sequence[Job]) -> None:
         if kept:
             self.say(f"{len(kept)} finished pieces found, {len(jobs)} to do")
+
+    def failed(self, job: Job, why: Failed) -> None:
+        piece = job.piece
+        what = f"{piece.policy} in {piece.environment}, runs from {piece.first_run}"
+        self.say(f"failed: {what}: {why.node}: {why.reason}")
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
         passed = duration(time.monotonic() - self._begin)
@@ -124,16 +129,28 @@ class Bar(LineByLine):
         self._task = self._bar.add_task(doing, total=1.0, left="")
         self._bar.update(self._task, completed=self._outlook.share())
 
-    def moved(self, job: Job, steps: int) -> None:
+    def at_once(self, cores: int) -> None:
+        self._outlook.at_once = cores
+
+    def moved(self, job: Job, steps: int, seconds: float | None = None) -> None:
         with self._lock:
-            self._outlook.moved(job, steps)
-            left = self._outlook.seconds_left()
-            self._bar.update(
-                self._task,
-                description="running",
-                completed=self._outlook.share(),
-                left="" if left is None else f"about {duration(left)} left",
-            )
+            self._outlook.moved(job, steps, seconds)
+            self._show()
+
+    def failed(self, job: Job, why: Failed) -> None:
+        super().failed(job, why)
+        with self._lock:
+            self._outlook.failed(job)
+            self._show()
+
+    def _show(self) -> None:
+        left = self._outlook.seconds_left()
+        self._bar.update(
+            self._task,
+            description="running",
+            completed=self._outlook.share(),
+            left="" if left is None else f"about {duration(left)} left",
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""From experiments to results on disk, on all cores, going on where it was.
+"""From experiments to results on disk, on all cores or a cluster, going on where it was.
 
 The work is cut into blocks of runs. What is finished is kept as a piece, under a name made from all
 that shapes its numbers; a piece that is there is not computed again. So the same command goes on
@@ -6,48 +6,37 @@ after a kill, a changed experiment computes what has changed, and more runs cost
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import polars as pl
-
-from driftbandits import check
-from driftbandits.best_arms import best_arm_table
-from driftbandits.choice import parse, with_defaults
-from driftbandits.environments import ENVIRONMENTS, build_environment
+from driftbandits import check, cluster
+from driftbandits.assembly import finish
+from driftbandits.cluster import Failed
+from driftbandits.compute import Computed, compute_piece
 from driftbandits.experiment import Experiment, Line
-from driftbandits.metrics import MEASURES
-from driftbandits.policies import POLICIES, build_policy
-from driftbandits.provenance import code_fingerprint, provenance
-from driftbandits.results import (
-    Piece,
-    Results,
-    as_frame,
-    check_piece,
-    held,
-    read_piece,
-    write_piece,
-    write_results,
-)
-from driftbandits.simulation import Program, Trace, cut, join, program_for, run_block
-from driftbandits.theorem import judge_ratio_bound, ratio_table
-from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
-from driftbandits.work import Stopped, work_off
-
-ORACLE = "oracle"
+from driftbandits.planning import Job, Task, plan
+from driftbandits.results import Piece, Results, check_piece, held, write_piece
+from driftbandits.verdicts import Verdict
+from driftbandits.work import Stopped, WorkError, available_cores, work_off
 
 
 class Watcher:
     """Is told how the work goes; this one ignores it. Calls may come from any thread."""
 
-    def begin(self, jobs: "Sequence[Job]", kept: "Sequence[Job]") -> None:
+    def begin(self, jobs: Sequence[Job], kept: Sequence[Job]) -> None:
         """The jobs to do, and those whose pieces are there already."""
 
-    def moved(self, job: "Job", steps: int) -> None:
-        """A job has gone forward, over all of its runs."""
+    def at_once(self, cores: int) -> None:
+        """How many jobs are worked on at once, from now on."""
+
+    def moved(self, job: Job, steps: int, seconds: float | None = None) -> None:
+        """A job has gone forward, over all of its runs; in so many seconds, where that is known."""
+
+    def failed(self, job: Job, why: Failed) -> None:
+        """A job cannot be done; the others go on."""
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
         """A policy has finished in an environment; the seconds are of one core."""
@@ -56,61 +45,46 @@ class Watcher:
         """Results and verdicts are written."""
 
 
-class Task(NamedTuple):
-    """A line of an experiment, and the pieces that it is made of."""
-
-    experiment: Experiment
-    line: Line
-    program: Program
-    pieces: list[Piece]
-
-
-class Job(NamedTuple):
-    """A piece to compute."""
-
-    piece: Piece
-    program: Program
-
-    @property
-    def steps(self) -> int:
-        return self.piece.horizon * self.program.width
-
-
 def run_experiments(
     experiments: Sequence[Experiment],
     folder: str | Path,
     *,
     cores: int | None = None,
+    on: str | None = None,
     watcher: Watcher | None = None,
 ) -> list[Results]:
-    """Runs experiments, or goes on with them; each gets a folder of its own inside `folder`."""
+    """Runs experiments, or goes on with them; each gets a folder of its own inside `folder`.
+
+    Args:
+        experiments: with names that differ.
+        folder: keeps the pieces and the results.
+        cores: how many pieces to compute at once; None is as many as there are cores.
+        on: "ray" or "ray://HOST:PORT" for a Ray cluster; None is this process.
+        watcher: is told how the work goes.
+    """
     folder, watcher = Path(folder), watcher or Watcher()
     names = [experiment.name for experiment in experiments]
     if len(set(names)) < len(names):
         check.fail("experiments", "named differently from each other", names)
+    if on is not None:
+        cluster.check_place(on)
     with held(folder):
-        tasks = {experiment.name: plan(experiment) for experiment in experiments}
-        wanted = {
-            piece: Job(piece, task.program)
-            for each in tasks.values()
-            for task in each
-            for piece in task.pieces
-        }
-        kept = [job for piece, job in wanted.items() if piece.path(folder).exists()]
-        for job in kept:
-            check_piece(folder, job.piece)
-        jobs = [job for job in wanted.values() if job not in kept]
+        tasks = [task for experiment in experiments for task in plan(experiment)]
+        jobs, kept = to_do(tasks, folder)
         watcher.begin(jobs, kept)
         progress = Progress(experiments, tasks, jobs, folder, watcher)
-        progress.look_for_finished()
-        for index, (trace, seconds) in work_off(
-            (partial(compute, job, watcher) for job in jobs), cores
-        ):
-            piece = jobs[index].piece
-            write_piece(folder, piece, trace, about_piece(jobs[index], tasks, seconds))
-            progress.piece_done(piece, seconds)
-        found = {results.experiment.name: results for results in progress.results}
-        return [found[experiment.name] for experiment in experiments]
+        failures = Failures()
+        for job, outcome in compute_all(jobs, cores, on, watcher):
+            if isinstance(outcome, Failed):
+                watcher.failed(job, outcome)
+                failures.add(job.piece, outcome)
+            else:
+                asked = [task.experiment.name for task in progress.tasks_of(job.piece)]
+                about = about_piece(outcome, asked)
+                write_piece(folder, job.piece, outcome.trace, about)
+                progress.piece_done(job.piece, outcome.seconds)
+        failures.tell(len(jobs))
+        return [progress.results[name] for name in names]
 
 
 def run_experiment(
@@ -118,70 +92,95 @@ def run_experiment(
     folder: str | Path,
     *,
     cores: int | None = None,
+    on: str | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
     """Runs one experiment, or goes on with it."""
-    return run_experiments([experiment], folder, cores=cores, watcher=watcher)[0]
+    return run_experiments([experiment], folder, cores=cores, on=on, watcher=watcher)[0]
 
 
-def about_piece(job: Job, tasks: dict[str, list[Task]], seconds: float) -> dict[str, Any]:
-    """Where a piece comes from."""
-    asked = [name for name, each in tasks.items() if any(job.piece in t.pieces for t in each)]
+def to_do(tasks: Iterable[Task], folder: Path) -> tuple[list[Job], list[Job]]:
+    """The jobs whose pieces are missing, and those whose pieces are there, and whole."""
+    jobs: list[Job] = []
+    kept: list[Job] = []
+    for job in dict.fromkeys(Job(p, task.width) for task in tasks for p in task.pieces):
+        if job.piece.path(folder).exists():
+            check_piece(folder, job.piece)
+            kept.append(job)
+        else:
+            jobs.append(job)
+    return jobs, kept
+
+
+def compute_all(
+    jobs: Sequence[Job], cores: int | None, on: str | None, watcher: Watcher
+) -> Iterator[tuple[Job, Computed | Failed]]:
+    """Has the jobs done, here or on a cluster; yields each with what it gave, as they finish."""
+    if not jobs:
+        return
+    if on is None:
+        watcher.at_once(cores or available_cores())
+        for index, computed in work_off((partial(compute, job, watcher) for job in jobs), cores):
+            yield jobs[index], computed
+        return
+    with cluster.connected(on, cores):
+        pieces = (job.piece for job in jobs)
+        for index, outcome in cluster.work_off(pieces, cores, watcher.at_once):
+            if isinstance(outcome, Computed):
+                watcher.moved(jobs[index], jobs[index].steps, outcome.seconds)
+            yield jobs[index], outcome
+
+
+def compute(job: Job, watcher: Watcher, stopped: Stopped) -> Computed:
+    def moved(steps: int) -> None:
+        watcher.moved(job, steps * job.width)
+
+    return compute_piece(job.piece, moved, stopped)
+
+
+def about_piece(computed: Computed, asked: Iterable[str]) -> dict[str, Any]:
+    """Where a piece comes from, and who asked for it."""
     return {
-        "experiments": asked,
-        **provenance(),
-        "seconds": round(seconds, 3),
+        "experiments": list(dict.fromkeys(asked)),
+        **computed.provenance,
+        "seconds": round(computed.seconds, 3),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 
-def plan(experiment: Experiment) -> list[Task]:
-    """What has to be simulated: every line, and the oracle where the measure needs it."""
-    lines = [] if experiment.drawing else experiment.lines()
-    if experiment.measure == "policy_regret":
-        worlds = {line.environment: line for line in lines}
+class Failures:
+    """Pieces that could not be computed, those with one cause together."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str, Failed], list[int]] = defaultdict(list)
+
+    def add(self, piece: Piece, why: Failed) -> None:
+        self._runs[piece.policy, piece.environment, why].append(piece.first_run)
+
+    def tell(self, total: int) -> None:
+        """An error that names them all, if there are any."""
+        if not self._runs:
+            return
+        count = sum(map(len, self._runs.values()))
         lines = [
-            *lines,
-            *(
-                Line(f"{ORACLE} on {text}", ORACLE, ORACLE, line.environment_name, text)
-                for text, line in worlds.items()
-            ),
+            f"  {policy} in {environment}, runs from {listed(runs)}: {why.node}: {why.reason}"
+            for (policy, environment, why), runs in self._runs.items()
         ]
-    return [plan_line(experiment, line) for line in lines]
-
-
-def plan_line(experiment: Experiment, line: Line) -> Task:
-    environment = build_environment(line.environment)
-    policy = build_policy(line.policy, environment.spec._replace(horizon=experiment.horizon))
-    program = program_for(policy, environment, experiment.horizon)
-    chosen = with_defaults(parse("policy", line.policy), POLICIES)
-    world = with_defaults(parse("environment", line.environment), ENVIRONMENTS)
-    pieces = [
-        Piece(
-            str(chosen),
-            str(world),
-            experiment.horizon,
-            program.every,
-            experiment.seed,
-            first_run,
-            code_fingerprint(),
+        raise WorkError(
+            "\n".join(
+                [
+                    f"{count} of {total} pieces could not be computed:",
+                    *lines,
+                    "what is finished is kept; the same command tries again only these",
+                ]
+            )
         )
-        for first_run in range(0, experiment.runs, program.width)
-    ]
-    return Task(experiment, line, program, pieces)
 
 
-def compute(job: Job, watcher: Watcher, stopped: Stopped) -> tuple[Trace, float]:
-    begin = time.perf_counter()
-    width = job.program.width
-    trace = run_block(
-        job.program,
-        job.piece.seed,
-        job.piece.first_run,
-        lambda steps: watcher.moved(job, steps * width),
-        stopped,
-    )
-    return trace, time.perf_counter() - begin
+def listed(runs: list[int], most: int = 20) -> str:
+    """Numbers in order; of very many the first ones."""
+    shown = ", ".join(str(run) for run in sorted(runs)[:most])
+    return shown if len(runs) <= most else f"{shown} and {len(runs) - most} more"
 
 
 class Progress:
@@ -190,131 +189,49 @@ class Progress:
     def __init__(
         self,
         experiments: Sequence[Experiment],
-        tasks: dict[str, list[Task]],
+        tasks: Sequence[Task],
         jobs: Sequence[Job],
         folder: Path,
         watcher: Watcher,
     ) -> None:
-        self.results: list[Results] = []
-        self._waiting = list(experiments)
-        self._tasks = tasks
-        self._missing = {job.piece for job in jobs}
-        self._seconds: dict[Piece, float] = {}
-        self._announced: set[tuple[str, str]] = set()
+        self.results: dict[str, Results] = {}
         self._folder = folder
         self._watcher = watcher
+        self._of: dict[str, list[Task]] = {experiment.name: [] for experiment in experiments}
+        self._sharing: dict[Piece, list[Task]] = defaultdict(list)  # by their first piece
+        for task in tasks:
+            self._of[task.experiment.name].append(task)
+            self._sharing[task.pieces[0]].append(task)
+        self._missing: Counter[str | tuple[str, str]] = Counter()  # of a line; of an experiment
+        self._seconds: Counter[tuple[str, str]] = Counter()
+        for job in jobs:
+            for task in self.tasks_of(job.piece):
+                self._missing[name_of(task)] += 1
+                self._missing[task.experiment.name] += 1
+        for experiment in experiments:
+            self._finish_if_complete(experiment)
+
+    def tasks_of(self, piece: Piece) -> list[Task]:
+        """The tasks that a piece belongs to: lines alike, some perhaps with fewer runs."""
+        alike = self._sharing[piece._replace(first_run=0)]
+        return [task for task in alike if piece.first_run < task.experiment.runs]
 
     def piece_done(self, piece: Piece, seconds: float) -> None:
-        self._missing.remove(piece)
-        self._seconds[piece] = seconds
-        self.look_for_finished()
+        for task in self.tasks_of(piece):
+            name, experiment = name_of(task), task.experiment
+            self._seconds[name] += seconds  # type: ignore[assignment]
+            self._missing[name] -= 1
+            self._missing[experiment.name] -= 1
+            if not self._missing[name]:
+                self._watcher.line_done(experiment, task.line, self._seconds[name])
+            self._finish_if_complete(experiment)
 
-    def look_for_finished(self) -> None:
-        for tasks in self._tasks.values():
-            for task in tasks:
-                self._announce(task)
-        for experiment in list(self._waiting):
-            tasks = self._tasks[experiment.name]
-            if not any(piece in self._missing for task in tasks for piece in task.pieces):
-                self._waiting.remove(experiment)
-                results, verdicts = finish(experiment, tasks, self._folder)
-                self.results.append(results)
-                self._watcher.experiment_done(results, verdicts)
-
-    def _announce(self, task: Task) -> None:
-        name = task.experiment.name, task.line.label
-        if name in self._announced or self._missing.intersection(task.pieces):
-            return
-        self._announced.add(name)
-        seconds = sum(self._seconds.get(piece, 0.0) for piece in task.pieces)
-        if seconds:
-            self._watcher.line_done(task.experiment, task.line, seconds)
+    def _finish_if_complete(self, experiment: Experiment) -> None:
+        if not self._missing[experiment.name]:
+            results, verdicts = finish(experiment, self._of[experiment.name], self._folder)
+            self.results[experiment.name] = results
+            self._watcher.experiment_done(results, verdicts)
 
 
-def finish(
-    experiment: Experiment, tasks: list[Task], folder: Path
-) -> tuple[Results, list[Verdict]]:
-    """Puts an experiment's pieces together, judges its claims and writes both."""
-    results = draw_table(experiment) if experiment.drawing else assemble(experiment, tasks, folder)
-    verdicts = judge_claims(results)
-    results.claims.extend(verdict.as_json() for verdict in verdicts)
-    write_results(folder / experiment.name, results)
-    return results, verdicts
-
-
-def draw_table(experiment: Experiment) -> Results:
-    if experiment.drawing == "ratio_bound":
-        table = ratio_table()
-    else:
-        table = best_arm_table(experiment.environments, experiment.times, experiment.seed)
-    return Results(experiment, np.zeros(0), {}, table, {**provenance(), "pieces": {}}, [])
-
-
-def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results:
-    traces: dict[str, Trace] = {}
-    abouts: list[dict[str, Any]] = []
-    for task in tasks:
-        blocks = [read_piece(folder, piece) for piece in task.pieces]
-        traces[task.line.label] = cut(join(blocks), experiment.runs)
-        for piece in task.pieces:
-            size = {"name": piece.path(folder).stem, "pulls": Job(piece, task.program).steps}
-            abouts.append({**check_piece(folder, piece), **size})
-    values = {}
-    frames = []
-    for line in experiment.lines():
-        trace = traces[line.label]
-        oracle = traces.get(f"{ORACLE} on {line.environment}")
-        values[line.label] = MEASURES[experiment.measure](trace, oracle)
-        frames.append(line_frame(line, trace, experiment.measure, values[line.label]))
-    times = next(iter(traces.values())).times
-    return Results(experiment, times, values, pl.concat(frames), summary(abouts), [])
-
-
-def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl.DataFrame:
-    names = {
-        "line": line.label,
-        "policy": line.policy,
-        "environment": line.environment,
-        "swept": None if line.value is None else str(line.value),
-    }
-    named = [pl.lit(text, dtype=pl.String).alias(name) for name, text in names.items()]
-    table = as_frame(trace).select(*named, pl.all())
-    arms = pl.col("pulls").arr.to_list()  # environments may differ in their number
-    return table.with_columns(arms, pl.Series(measure, values.ravel()))
-
-
-def summary(abouts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The provenance of many pieces as one."""
-
-    def distinct(name: str) -> str:
-        return ", ".join(sorted({str(about[name]) for about in abouts}))
-
-    names = ("driftbandits", "revision", "python", "machine")
-    return {
-        **{name: distinct(name) for name in names},
-        "packages": {
-            name: ", ".join(sorted({about["packages"][name] for about in abouts}))
-            for name in abouts[0]["packages"]
-        },
-        "code": ", ".join(sorted({about["piece"]["code"] for about in abouts})),
-        "finished": max(about["finished"] for about in abouts),
-        "pieces": {
-            about["name"]: {"pulls": about["pulls"], "seconds": about["seconds"]}
-            for about in abouts
-        },
-    }
-
-
-def judge_claims(results: Results) -> list[Verdict]:
-    """What the runs say of every claim of the experiment."""
-    experiment = results.experiment
-    curves = Curves(results.times, results.values, experiment.sweeps())
-    verdicts = []
-    for claim in experiment.parsed_claims():
-        if claim.kind == "counterexample":
-            evidence = judge_ratio_bound(results.table)
-            refuted = any(entry.verdict == FAILS for entry in evidence)
-            verdicts.append(Verdict(claim, FAILS if refuted else UNDECIDED, evidence))
-        else:
-            verdicts.append(judge(claim, curves))
-    return verdicts
+def name_of(task: Task) -> tuple[str, str]:
+    return task.experiment.name, task.line.label

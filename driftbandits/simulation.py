@@ -7,7 +7,7 @@ keys are apart from the policy's. So the same seed gives the same numbers for an
 chunks and runs, and all policies meet the same worlds.
 """
 
-import threading, os
+import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from functools import lru_cache, partial
@@ -218,7 +218,11 @@ def block_functions(
         zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
-    options = {"xla_cpu_multi_thread_eigen": False, "xla_cpu_copy_insertion_use_region_analysis": True, **eval(os.environ.get("XO", "{}"))}
+    # Without the second, every step would copy the weights that are both read and written.
+    options = {
+        "xla_cpu_multi_thread_eigen": False,
+        "xla_cpu_copy_insertion_use_region_analysis": True,
+    }
     return (
         jax.jit(jax.vmap(start), compiler_options=options),
         jax.jit(proceed, donate_argnums=0, compiler_options=options),

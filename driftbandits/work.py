@@ -3,7 +3,8 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import TypeVar
 
 from driftbandits import check
@@ -12,6 +13,12 @@ T = TypeVar("T")
 
 Stopped = threading.Event  # set when nobody waits for the job any more
 Job = Callable[[Stopped], T]
+
+AHEAD = 2  # jobs handed out per core, so that none waits for the next
+
+
+class WorkError(RuntimeError):
+    """Work that could not be done, told with the remedy."""
 
 
 def available_cores() -> int:
@@ -23,6 +30,7 @@ def available_cores() -> int:
 def work_off(jobs: Iterable[Job[T]], cores: int | None = None) -> Iterator[tuple[int, T]]:
     """Starts the jobs in order; yields each one's index and what it returns, as they finish.
 
+    Only a few are handed out at a time, so that the cost of a job does not grow with their number.
     After an error or an interrupt the jobs under way are told to stop, and not waited for. The
     pool's threads end before the interpreter does: one that outlived it inside XLA would abort the
     whole process.
@@ -31,12 +39,17 @@ def work_off(jobs: Iterable[Job[T]], cores: int | None = None) -> Iterator[tuple
     check.whole(cores=cores)
     stopped = threading.Event()
     pool = ThreadPoolExecutor(cores)
+    waiting = enumerate(jobs)
+    under_way: dict[Future[T], int] = {}
     try:
-        futures = {pool.submit(job, stopped): index for index, job in enumerate(jobs)}
-        while futures:
+        while True:
+            for index, job in islice(waiting, AHEAD * cores - len(under_way)):
+                under_way[pool.submit(job, stopped)] = index
+            if not under_way:
+                return
             # Python looks for Ctrl-C only between waits: polars' signal handler restarts them.
-            for future in wait(futures, timeout=0.2, return_when=FIRST_COMPLETED).done:
-                yield futures.pop(future), future.result()
+            for future in wait(under_way, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                yield under_way.pop(future), future.result()
     finally:
         stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)

@@ -21,6 +21,8 @@ LAYERS = [
     {"claims"},
     {"experiment", "verdicts"},
     {"results", "provenance", "catalogue", "theorem"},
+    {"compute", "planning"},
+    {"cluster", "assembly"},
     {"runner"},
     {"comparison", "report"},
     {"console"},

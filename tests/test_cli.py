@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "driftbandits.cli"]
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     """Runs the command line in this process; returns its exit code."""
     monkeypatch.setattr(sys, "argv", ["driftbandits", *arguments])
-    monkeypatch.setattr("driftbandits.console.keep_compiled_programs", lambda: None)
+    monkeypatch.setattr("driftbandits.compute.keep_compiled_programs", lambda: None)
     try:
         cli.main()
     except SystemExit as end:

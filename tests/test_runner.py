@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from driftbandits import (
     Experiment,
     compare,
+    planning,
     provenance,
     read_results,
     results,
@@ -23,11 +25,13 @@ from driftbandits import (
     runner,
 )
 from driftbandits.check import InputError
+from driftbandits.cluster import Failed
 from driftbandits.console import Outlook
 from driftbandits.experiment import experiment_from
+from driftbandits.planning import Job, plan
 from driftbandits.results import StoreError, finished
-from driftbandits.runner import Job, Watcher, run_experiment
-from driftbandits.work import available_cores
+from driftbandits.runner import Watcher, run_experiment
+from driftbandits.work import AHEAD, WorkError, available_cores, work_off
 
 TINY = """
 title = "Tiny"
@@ -163,7 +167,7 @@ def test_code_is_told_by_what_it_does(tmp_path: Path, monkeypatch) -> None:
 
 def test_other_code_does_not_use_old_pieces(tmp_path: Path, monkeypatch) -> None:
     run_experiment(tiny(), tmp_path)
-    monkeypatch.setattr(runner, "code_fingerprint", lambda: "other")
+    monkeypatch.setattr(planning, "code_fingerprint", lambda: "other")
     assert counted(tmp_path) == (2, 0)
 
 
@@ -315,10 +319,10 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
 def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
     """Seconds per step are taken from the signs of life, and policies not yet seen from others."""
     tasks = {
-        name: runner.plan(tiny(policies={name: name}, runs=64, claims=[]))[0]
+        name: plan(tiny(policies={name: name}, runs=64, claims=[]))[0]
         for name in ("uniform", "swa")
     }
-    jobs = [Job(task.pieces[0], task.program) for task in tasks.values()]
+    jobs = [Job(task.pieces[0], task.width) for task in tasks.values()]
     outlook = Outlook(jobs)
     assert outlook.seconds_left() is None
     assert outlook.share() == 0
@@ -331,6 +335,53 @@ def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
     assert outlook.seconds_left() == pytest.approx(left / available_cores())
     assert outlook.share() == pytest.approx(200 / total)
     assert Outlook([], jobs).share() == 1
+
+
+def test_the_outlook_takes_a_cluster_at_its_word() -> None:
+    """One sign per piece, with its seconds; as many pieces at once as there are CPUs."""
+    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=64 * 10, claims=[]))
+    jobs = [Job(piece, task.width) for piece in task.pieces]
+    outlook = Outlook(jobs)
+    outlook.at_once = 4
+    outlook.moved(jobs[0], jobs[0].steps, seconds=2.0)
+    outlook.moved(jobs[1], jobs[1].steps, seconds=4.0)
+    assert outlook.share() == pytest.approx(0.2)
+    assert outlook.seconds_left() == pytest.approx(8 * 3.0 / 4)
+    outlook.failed(jobs[2])
+    assert outlook.seconds_left() == pytest.approx(7 * 3.0 / 4)
+
+
+def test_a_few_jobs_are_handed_out_at_a_time() -> None:
+    """So that a wait does not look through all that are still to come."""
+    drawn = 0
+
+    def jobs() -> Iterator[Callable[[object], int]]:
+        nonlocal drawn
+        for number in range(500):
+            drawn += 1
+            yield lambda _, number=number: number
+
+    done = 0
+    for index, number in work_off(jobs(), cores=3):
+        assert index == number
+        done += 1
+        assert drawn - done < AHEAD * 3
+    assert done == drawn == 500
+
+
+def test_failed_pieces_with_one_cause_are_told_together() -> None:
+    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=64 * 30, claims=[]))
+    failures = runner.Failures()
+    failures.tell(30)
+    for piece in reversed(task.pieces[1:]):
+        failures.add(piece, Failed("node a", "no disk"))
+    with pytest.raises(WorkError) as error:
+        failures.tell(30)
+    first, second, last = str(error.value).splitlines()
+    assert first == "29 of 30 pieces could not be computed:"
+    assert second.startswith("  uniform in bernoulli(num_arms=3), runs from 64, 128, ")
+    assert second.endswith(", 1280 and 9 more: node a: no disk")
+    assert last.endswith("the same command tries again only these")
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
