@@ -1,12 +1,23 @@
-"""What there is to choose from: read off the tables, so that a new policy shows up by itself."""
+"""What there is to choose from, read off the source: `list` need not wait until JAX is imported.
 
+The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name functions, each from a module of its own,
+whose settings and summaries are written there in plain sight.
+"""
+
+import ast
+import tomllib
 from collections.abc import Iterable
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
-from driftbandits.choice import settings_of, summary_of
-from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS
-from driftbandits.experiment import read_experiment, shipped
-from driftbandits.policies import POLICIES
+from rich.console import Console
+from rich.markup import escape
+
+from driftbandits.choice import write
+
+PACKAGE = resources.files("driftbandits")
 
 
 def catalogue(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -16,27 +27,84 @@ def catalogue(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def policies() -> dict[str, Any]:
-    return {
-        name: {"summary": summary_of(factory), "settings": settings_of(factory)}
-        for name, factory in POLICIES.items()
-    }
+    return functions_of("policies", "POLICIES")
 
 
 def environments() -> dict[str, Any]:
     """Every environment also takes the transformations, which are off by default."""
-    off = dict.fromkeys(TRANSFORMATIONS)
+    off = dict.fromkeys(functions_of("environments", "TRANSFORMATIONS"))
     return {
-        name: {"summary": summary_of(factory), "settings": {**settings_of(factory), **off}}
-        for name, factory in ENVIRONMENTS.items()
+        name: {**entry, "settings": {**entry["settings"], **off}}
+        for name, entry in functions_of("environments", "ENVIRONMENTS").items()
     }
 
 
 def experiments() -> dict[str, Any]:
     """The experiment files that come with the package."""
     listing = {}
-    for name, path in shipped().items():
-        experiment = read_experiment(path)
-        size = {"horizon": experiment.horizon, "runs": experiment.runs}
-        settings = {} if experiment.drawing else {"policies": len(experiment.policies), **size}
-        listing[name] = {"summary": experiment.title, "settings": settings}
+    root = Path(str(PACKAGE / "experiments"))
+    for file in sorted(root.rglob("*.toml")):
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        size = {name: content[name] for name in ("horizon", "runs") if name in content}
+        settings = {"policies": len(content["policies"]), **size} if size else {}
+        name = file.relative_to(root).with_suffix("").as_posix()
+        listing[name] = {"summary": content["title"], "settings": settings}
     return listing
+
+
+def functions_of(package: str, table: str) -> dict[str, Any]:
+    """The functions that a table of a package names."""
+    tree = parsed(PACKAGE / package / "__init__.py")
+    homes = {
+        alias.name: node.module.split(".")[-1]
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    named = next(
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == table
+    )
+    assert isinstance(named, ast.Dict)
+    entries = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs(named)}
+    return {
+        name: described(PACKAGE / package / f"{homes[function]}.py", function)
+        for name, function in entries.items()
+    }
+
+
+def pairs(table: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
+    return [(key, value) for key, value in zip(table.keys, table.values, strict=True) if key]
+
+
+def described(file: Traversable, name: str) -> dict[str, Any]:
+    """The first line of a function's docstring, and its keyword-only arguments with defaults."""
+    function = next(
+        node
+        for node in parsed(file).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    arguments = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return {
+        "summary": (ast.get_docstring(function) or "").split("\n")[0],
+        "settings": {
+            argument.arg: ast.literal_eval(default) for argument, default in arguments if default
+        },
+    }
+
+
+def parsed(file: Traversable) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def print_catalogue(listing: dict[str, dict[str, Any]]) -> None:
+    """Names, one line each, and their settings with defaults."""
+    console = Console(highlight=False)
+    for kind, entries in listing.items():
+        console.print(f"[bold]{kind}[/bold]")
+        for name, entry in entries.items():
+            console.print(f"  [cyan]{name}[/cyan]: {escape(entry['summary'])}", soft_wrap=True)
+            settings = [f"{key}={write(value)}" for key, value in entry["settings"].items()]
+            if settings:
+                console.print(f"      [dim]{escape(', '.join(settings))}[/dim]", soft_wrap=True)

@@ -74,11 +74,6 @@ def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Ch
     return Choice(choice.name, dict(sorted(settings.items())))
 
 
-def summary_of(factory: Callable[..., Any]) -> str:
-    """The first line of a factory's docstring."""
-    return (inspect.getdoc(factory) or "").split("\n")[0]
-
-
 def construct(
     kind: str,
     table: Mapping[str, Callable[..., Any]],

@@ -49,8 +49,7 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_(kind: str | None, as_json: bool) -> None:
     """Show policies and environments with their settings and defaults, and the experiments."""
-    from driftbandits.catalogue import catalogue
-    from driftbandits.console import print_catalogue
+    from driftbandits.catalogue import catalogue, print_catalogue
 
     listing = catalogue([kind] if kind else KINDS)
     if as_json:

@@ -14,7 +14,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from driftbandits.choice import write
 from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
 from driftbandits.planning import Job
@@ -206,15 +205,3 @@ def print_verdicts(claims: list[dict[str, Any]]) -> None:
         style = VERDICT_STYLES[verdict]
         table.add_row(claim["experiment"], escape(claim["text"]), f"[{style}]{verdict}[/{style}]")
     standard_output().print(table)
-
-
-def print_catalogue(listing: dict[str, dict[str, Any]]) -> None:
-    """Names, one line each, and their settings with defaults."""
-    console = Console(highlight=False)
-    for kind, entries in listing.items():
-        console.print(f"[bold]{kind}[/bold]")
-        for name, entry in entries.items():
-            console.print(f"  [cyan]{name}[/cyan]: {escape(entry['summary'])}", soft_wrap=True)
-            settings = [f"{key}={write(value)}" for key, value in entry["settings"].items()]
-            if settings:
-                console.print(f"      [dim]{escape(', '.join(settings))}[/dim]", soft_wrap=True)

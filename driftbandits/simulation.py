@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits import check, keys
+from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, Rewards, State
 from driftbandits.environments import build_environment
+from driftbandits.keys import key
 from driftbandits.policies import build_policy
 from driftbandits.work import Stopped, work_off
 
@@ -151,7 +152,7 @@ class Program:
         with self._lock:
             if self._compiled is None:
                 start, proceed = self._functions
-                keys = jax.eval_shape(partial(block_keys, 0, self.width), 0)
+                keys = block_keys.eval_shape(key(0), self.width, 0)
                 states = jax.eval_shape(start, keys)
                 self._compiled = (
                     start.lower(keys).compile(),
@@ -177,16 +178,16 @@ def program_for(
 
 
 @partial(jax.jit, static_argnums=1)
-def block_keys(seed: int, width: int, first_run: int) -> Keys:
+def block_keys(seed: Key, width: int, first_run: Array) -> Keys:
     """A run's keys depend on the seed and its index alone."""
     runs = jnp.arange(width) + first_run
-    own = jax.vmap(jax.random.fold_in, (None, 0))(keys.key(seed), runs)
+    own = jax.vmap(jax.random.fold_in, (None, 0))(seed, runs)
     return Keys(*jax.vmap(jax.random.split, (0, None), 1)(own, 4))
 
 
 def block_width(policy: Policy) -> int:
     """Runs per block: few for a policy with a large state, so that it stays in cache."""
-    state = jax.eval_shape(policy.init, jax.random.key(0))
+    state = jax.eval_shape(policy.init, key(0))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     fitting = max(BLOCK_BYTES // max(size, 1), 1)
     return min(max(1 << (fitting.bit_length() - 1), NARROWEST), WIDEST)
@@ -270,7 +271,7 @@ def run_block(
 ) -> Trace:
     """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
     start, proceed = program.compiled()
-    keys = block_keys(seed, program.width, first_run)
+    keys = block_keys(key(seed), program.width, first_run)
     states, records = start(keys), []
     for first in range(0, program.horizon, program.steps):
         if stopped.is_set():

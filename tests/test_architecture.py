@@ -13,14 +13,14 @@ PACKAGE = Path(driftbandits.__file__).parent
 
 LAYERS = [
     {"core", "check"},
-    {"choice", "work"},
-    {"parts"},
+    {"choice", "work", "keys"},
+    {"parts", "catalogue"},
     {"environments", "policies"},
     {"simulation", "best_arms"},
     {"metrics"},
     {"claims"},
     {"experiment", "verdicts"},
-    {"results", "provenance", "catalogue", "theorem"},
+    {"results", "provenance", "theorem"},
     {"compute", "planning"},
     {"cluster", "assembly"},
     {"runner"},

@@ -59,7 +59,11 @@ def draw(key: Key, law: Array) -> Array:
 
 def scan_arms(step: Callable[[T, Array], T], start: T, values: Array) -> T:
     """Goes from arm to arm: in one kernel where they are few, which jnp.cumsum never is."""
-    return jax.lax.scan(lambda carry, value: (step(carry, value), None), start, values, unroll=16)[0]
+
+    def turn(carry: T, value: Array) -> tuple[T, None]:
+        return step(carry, value), None
+
+    return jax.lax.scan(turn, start, values, unroll=16)[0]
 
 
 def set_arm(values: Array, arm: Array, value: Array) -> Array:

@@ -160,9 +160,7 @@ def init_network(key: Key, inputs: int, hidden: int, layers: int, num_arms: int)
     return Network(stack, init_affine(output_key, hidden, num_arms, bound=hidden**-0.5))
 
 
-def forward(
-    network: Network, inputs: Array, hidden: Array, kept: Array
-) -> tuple[Array, Array]:
+def forward(network: Network, inputs: Array, hidden: Array, kept: Array) -> tuple[Array, Array]:
     """The logits, and the next hidden state of every layer."""
     signal, new_hidden = inputs, []
     for layer, h, mask in zip(network.layers, hidden, kept, strict=True):
