@@ -32,7 +32,7 @@ def policies() -> dict[str, Any]:
 
 def environments() -> dict[str, Any]:
     """Every environment also takes the transformations, which are off by default."""
-    off = dict.fromkeys(functions_of("environments", "TRANSFORMATIONS"))
+    off: dict[str, Any] = dict.fromkeys(functions_of("environments", "TRANSFORMATIONS"))
     return {
         name: {**entry, "settings": {**entry["settings"], **off}}
         for name, entry in functions_of("environments", "ENVIRONMENTS").items()
@@ -41,11 +41,13 @@ def environments() -> dict[str, Any]:
 
 def experiments() -> dict[str, Any]:
     """The experiment files that come with the package."""
-    listing = {}
+    listing: dict[str, Any] = {}
     root = Path(str(PACKAGE / "experiments"))
     for file in sorted(root.rglob("*.toml")):
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-        size = {name: content[name] for name in ("horizon", "runs") if name in content}
+        size: dict[str, Any] = {
+            name: content[name] for name in ("horizon", "runs") if name in content
+        }
         settings = {"policies": len(content["policies"]), **size} if size else {}
         name = file.relative_to(root).with_suffix("").as_posix()
         listing[name] = {"summary": content["title"], "settings": settings}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec, build_policy
+from driftbandits.policies.thompson import sample_log_odds
 
 from . import transcriptions as paper
 
@@ -95,6 +96,8 @@ def masks_for(rng: Generator, num_arms: int, masked: bool) -> Array:
 CLOSE, ROTTING = (close_arms, False), (rotting_arms, False)
 FIVE_ARMS = [CLOSE, (close_arms, True), (coins, True)]
 WINDOW_POLICIES = {
+    "ucb": (paper.Ucb, FIVE_ARMS),
+    "ucb(scale=0.2)": (partial(paper.Ucb, scale=0.2), FIVE_ARMS),
     "swa": (partial(paper.Swa, horizon=HORIZON), FIVE_ARMS),
     "swa(doubling=true)": (paper.DoublingSwa, FIVE_ARMS),
     "fewa": (paper.Fewa, [*FIVE_ARMS, ROTTING]),
@@ -126,10 +129,8 @@ def test_window_policies(name: str, problem: Problem, masked: bool) -> None:
 
 @jax.jit
 def posterior_sample(key: Any, wins: Any, losses: Any) -> Any:
-    """From the half of the key that the policy spends on it."""
-    win_key, loss_key = jax.random.split(jax.random.split(key)[0])
-    odds = jax.random.loggamma(win_key, 1.0 + wins) - jax.random.loggamma(loss_key, 1.0 + losses)
-    return jax.nn.sigmoid(odds)
+    """From the half of the key that the policy spends on it; test_gamma.py has its law."""
+    return jax.nn.sigmoid(sample_log_odds(jax.random.split(key)[0], 1.0 + wins, 1.0 + losses))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from scipy.special import softmax
 from scipy.stats import kstest
 
 from driftbandits import BanditSpec, Policy
-from driftbandits.parts.networks import affine, drop, gru
+from driftbandits.parts.networks import affine, dropout_masks, gru
 
 # the package's attribute of this name is the factory
 module = import_module("driftbandits.policies.recurrent")
@@ -39,19 +39,18 @@ def case(request):
 
 
 @pytest.fixture
-def dropout_keys(monkeypatch, case):
-    """One key per step; where units are dropped, it stands for the stored masks of that step."""
-    step_keys = jax.vmap(jax.random.split)(KEYS)[:, 0]
-    layer_keys = jax.random.key_data(jax.vmap(jax.random.split)(step_keys)).reshape(40, -1)
-    masks = case.masks.reshape(40, -1).astype(np.float32)
+def stored_masks(monkeypatch, case):
+    """The masks that PyTorch used: what the policy draws with a step's key is that step's."""
+    factors = (case.masks / np.float32(1 - case.dropout)).astype(np.float32)
+    step_keys = jax.random.key_data(jax.vmap(jax.random.split)(KEYS)[:, 0])
 
-    def drop_stored(key, rate, x):
-        found = jnp.all(layer_keys == jax.random.key_data(key), axis=1)
-        return x * (found @ masks) / (1 - rate)
+    def masks_of(key, rate, shape):
+        found = jnp.all(step_keys == jax.random.key_data(key), axis=1)
+        return jnp.tensordot(found.astype(jnp.float32), factors, 1)
 
     if case.dropout > 0:
-        monkeypatch.setattr(module, "drop", drop_stored)
-    return step_keys
+        monkeypatch.setattr(module, "dropout_masks", masks_of)
+    return factors
 
 
 def network_of(case, vector):
@@ -94,13 +93,11 @@ def test_gru_agrees_with_pytorch(case):
     assert_agree(ours, (case.logits, case.new_hidden))
 
 
-def test_forward_loss_and_gradient_agree_with_pytorch(case, dropout_keys):
+def test_forward_loss_and_gradient_agree_with_pytorch(case, stored_masks):
     @jax.jit
     @partial(jax.value_and_grad, has_aux=True)
     def first_loss(network):
-        logits, hidden = module.forward(
-            network, case.inputs[0], case.hidden[0], dropout_keys[0], float(case.dropout)
-        )
+        logits, hidden = module.forward(network, case.inputs[0], case.hidden[0], stored_masks[0])
         loss = module.reinforce_loss(
             logits / case.temperature,
             jnp.ones(case.num_arms, bool),
@@ -138,7 +135,7 @@ def run(case):
     return steps(network_of(case, case.initial), case.hidden[0], given)
 
 
-@pytest.mark.usefixtures("dropout_keys")
+@pytest.mark.usefixtures("stored_masks")
 def test_twenty_steps_agree_with_pytorch(case):
     networks, squares, hidden, baselines = run(case)
     for i, step in enumerate(case.steps):
@@ -192,9 +189,9 @@ def test_gradient_of_the_reinforce_term():
 
 
 def test_dropout_keeps_its_share_and_scales():
-    dropped = np.asarray(jax.jit(partial(drop, rate=0.2))(KEYS[0], x=np.full(100_000, 3.0)))
-    kept = dropped != 0
-    np.testing.assert_allclose(dropped[kept], 3 / 0.8, rtol=1e-6)
+    factors = np.asarray(dropout_masks(KEYS[0], 0.2, (100_000,)))
+    kept = factors != 0
+    np.testing.assert_allclose(factors[kept], 1 / 0.8, rtol=1e-6)
     assert abs(kept.mean() - 0.8) < 0.005  # four standard errors
 
 
@@ -202,18 +199,19 @@ def test_act_and_learn_share_the_dropout_masks():
     policy, state, context = small(dropout=0.5, temperature=2.0)
     available = AVAILABLE[1:]
     decision, acted = policy.act(KEYS[1], state, context, available)
-    inputs, hidden, key, arm, _ = decision.ticket
+    inputs, hidden, kept, arm, _ = decision.ticket
+    assert set(np.unique(kept)) == {0, 2}
 
     @jax.jit
     @partial(jax.grad, has_aux=True)
-    def loss(network, key):
-        logits = module.forward(network, inputs, hidden, key, 0.5)[0] / 2
+    def loss(network, kept):
+        logits = module.forward(network, inputs, hidden, kept)[0] / 2
         return module.reinforce_loss(logits, available, arm, 0.8, 0.1), logits
 
-    gradient, logits = loss(state.network, key)
+    gradient, logits = loss(state.network, kept)
     law = np.append(softmax(np.asarray(logits)[:3]), 0)
     np.testing.assert_allclose(decision.probabilities, law, rtol=1e-5)
-    assert not np.allclose(logits, loss(state.network, KEYS[2])[1])
+    assert not np.allclose(logits, loss(state.network, 2 - kept)[1])
     squares = optax.tree.get(policy.learn(acted, decision.ticket, 0.8).optimizer, "nu")
     assert_agree(squares, jax.tree.map(lambda g: 0.01 * np.square(np.asarray(g)), gradient))
 
@@ -221,16 +219,14 @@ def test_act_and_learn_share_the_dropout_masks():
 def test_epsilon_takes_the_most_probable_arm_but_for_a_share():
     policy, state, context = small(dropout=0.0, epsilon=0.2)
     decision, _ = policy.act(KEYS[1], state, context, np.ones(4, bool))
-    logits, _ = jax.jit(partial(module.forward, rate=0.0))(
-        state.network, context, state.hidden, KEYS[2]
-    )
+    logits, _ = jax.jit(module.forward)(state.network, context, state.hidden, np.ones((1, 8)))
     expected = 0.8 * np.eye(4)[np.argmax(logits)] + 0.2 / 4
     np.testing.assert_allclose(decision.probabilities, expected, rtol=1e-6)
 
 
 def test_baseline_may_be_an_exponential_mean():
     policy, state, context = small(baseline_rate=0.5)
-    ticket = module.RecurrentTicket(context, state.hidden, KEYS[1], 0, np.ones(4, bool))
+    ticket = module.RecurrentTicket(context, state.hidden, np.ones((1, 8)), 0, np.ones(4, bool))
     for reward, baseline in [(1.0, 0.5), (3.0, 1.75), (11.0, 6.375)]:
         state = policy.learn(state, ticket, reward)
         np.testing.assert_allclose(state.baseline, baseline, rtol=1e-6)

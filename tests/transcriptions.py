@@ -34,6 +34,33 @@ class Thompson:
             self.losses[arm] += 1
 
 
+class Ucb:
+    """Auer, Cesa-Bianchi & Fischer (2002), UCB1, for rewards in [0, 1]."""
+
+    def __init__(self, num_arms, noise=None, scale=1.0):  # noqa: ARG002
+        self.scale = scale
+        self.rewards = [[] for _ in range(num_arms)]
+
+    def choose(self, available):
+        pulls = np.array([len(rewards) for rewards in self.rewards])
+        new = available & (pulls == 0)
+        if new.any():
+            return new / new.sum()
+        logarithm = math.log(pulls.sum())
+        index = np.array(
+            [
+                sum(rewards) / len(rewards) + self.scale * math.sqrt(2 * logarithm / len(rewards))
+                if rewards
+                else -math.inf
+                for rewards in self.rewards
+            ]
+        )
+        return best_of(index, available)
+
+    def update(self, arm, reward):
+        self.rewards[arm].append(reward)
+
+
 class Swa:
     """Levine, Crammer & Mannor (2017), SWA of the non-parametric case."""
 

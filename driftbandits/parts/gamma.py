@@ -16,7 +16,7 @@ from driftbandits.core import Key
 
 LANES = 8  # a core takes so many numbers at a time; what is left over costs as much again
 NEVER_REFUSED = 1e6
-ENOUGH = 1000  # attempts; it ends the loop where a shape is not a number
+ENOUGH = 1000  # attempts beyond one each; it ends the loop where a shape is not a number
 
 
 def sample_log_gamma(key: Key, shapes: Array) -> Array:
@@ -28,7 +28,7 @@ def sample_log_gamma(key: Key, shapes: Array) -> Array:
 
     def refused(carry: tuple[Array, Array]) -> Array:
         attempt, found = carry
-        return jnp.isnan(found).any() & (attempt < ENOUGH)
+        return jnp.isnan(found).any() & (attempt < ENOUGH + found.size)
 
     def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         attempt, found = carry
@@ -40,7 +40,7 @@ def sample_log_gamma(key: Key, shapes: Array) -> Array:
     count = shapes.size
     shapes = jnp.pad(shapes, (0, -count % LANES), constant_values=NEVER_REFUSED)
     first = propose(jax.random.fold_in(key, 0), shapes)
-    return jax.lax.while_loop(refused, again, (1, first))[1][:count]
+    return jax.lax.while_loop(refused, again, (jnp.int32(1), first))[1][:count]
 
 
 def propose(key: Key, shape: Array) -> Array:

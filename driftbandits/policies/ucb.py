@@ -18,7 +18,7 @@ from driftbandits.parts.arms import count_pull, draw, greedy_law
 
 class UcbState(NamedTuple):
     pulls: Array  # (num_arms,) int32
-    means: Array  # (num_arms,) float32
+    sums: Array  # (num_arms,) float32, of the rewards
 
 
 def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
@@ -38,16 +38,15 @@ def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
     def act(
         key: Key, state: UcbState, context: Array, available: Array
     ) -> tuple[Decision, UcbState]:
-        time = jnp.maximum(jnp.sum(state.pulls), 1).astype(jnp.float32)
-        bonus = scale * jnp.sqrt(2 * jnp.log(time) / state.pulls)
-        law = greedy_law(jnp.where(state.pulls == 0, jnp.inf, state.means + bonus), available)
+        pulls = state.pulls
+        time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
+        index = state.sums / pulls + scale * jnp.sqrt(2 * jnp.log(time) / pulls)
+        law = greedy_law(jnp.where(pulls == 0, jnp.inf, index), available)
         arm = draw(key, law)
         return Decision(arm, law, arm), state
 
     def learn(state: UcbState, arm: Array, reward: Array) -> UcbState:
-        pulls = count_pull(state.pulls, arm)
         pulled = jnp.arange(spec.num_arms) == arm
-        step = (reward - state.means) / jnp.maximum(pulls, 1)
-        return UcbState(pulls, state.means + jnp.where(pulled, step, 0.0))
+        return UcbState(count_pull(state.pulls, arm), state.sums + jnp.where(pulled, reward, 0.0))
 
     return Policy(init, act, learn)
