@@ -23,7 +23,8 @@ test: .venv/tested browser  ## set up, check the format, lint, check the types, 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/test_cluster.py
+	$(BIN)/python -m pytest tests/test_cluster.py  # a cluster of two nodes: it needs the cores for itself
 
 browser:  # Debian's Chromium for the tests of the page, where it may be installed
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { [ "$$(id -u)" = 0 ] && \

@@ -9,21 +9,20 @@ import numpy as np
 
 from benchmarks.measuring import REPEATS, Goal, Part, Series
 from benchmarks.memory import RUNS, measured
-from driftbandits import POLICIES, simulate
+from driftbandits import simulate
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
-from driftbandits.simulation import CHUNK, program_for
+from driftbandits.simulation import program_for
 
 ENVIRONMENT = "sinusoidal"
-INDEX = "ucb" if "ucb" in POLICIES else "swa"
 DOUBLINGS = 3
-SIZES = {INDEX: (10_000, 64), "thompson": (10_000, 64), "recurrent": (500, 4)}  # steps, runs
+SIZES = {"ucb": (20_000, 100), "thompson": (10_000, 100), "recurrent": (1000, 4)}  # steps, runs
 FEWA_STEPS, FEWA_CHUNK = 100_000, 2000
 MEMORY_STEPS = 10_000, 100_000, 1_000_000
 GIGABYTE = 1000.0  # in megabytes
 
 
-def compile_for(policy: str, environment: str, horizon: int, chunk: int = CHUNK) -> int:
+def compile_for(policy: str, environment: str, horizon: int, chunk: int | None = None) -> int:
     """So that what follows measures steps only; returns how many runs go together."""
     world = build_environment(environment)
     mind = build_policy(policy, world.spec._replace(horizon=horizon))

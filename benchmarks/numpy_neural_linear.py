@@ -1,7 +1,9 @@
 """NeuralLinear on the Wheel in plain NumPy: vectorised over minibatches, one run after the other.
 
 The rule, its constants and the problem are those of driftbandits.policies.neural_linear and
-driftbandits.environments.wheel; the posterior of the pulled arm is updated by one rank here too.
+driftbandits.environments.wheel. `plain` follows the paper to the letter; otherwise the posterior of
+the pulled arm is updated by one rank and the scores are sampled in place of the coefficients, as
+ours does.
 """
 
 from typing import NamedTuple
@@ -97,13 +99,7 @@ def rebuild(z: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> Posterior:
     """All posteriors from all data."""
     posterior = prior()
     for arm in range(NUM_ARMS):
-        own, r = z[arms == arm].astype(float), rewards[arms == arm].astype(float)
-        covariance = np.linalg.inv(PRECISION * np.eye(HIDDEN) + own.T @ own)
-        mean = covariance @ (r @ own)
-        residuals = r - own @ mean
-        posterior.covariance[arm], posterior.mean[arm] = covariance, mean
-        posterior.shape[arm] += len(r) / 2
-        posterior.scale[arm] += (residuals @ residuals + PRECISION * mean @ mean) / 2
+        refit(posterior, arm, z[arms == arm], rewards[arms == arm])
     return posterior
 
 
@@ -126,7 +122,27 @@ def choose(rng: np.random.Generator, posterior: Posterior, z: np.ndarray) -> int
     return int(np.argmax(scores))
 
 
-def run(horizon: int, seed: int = 0) -> float:
+def choose_plainly(rng: np.random.Generator, posterior: Posterior, z: np.ndarray) -> int:
+    """The same, by the coefficients of every arm."""
+    scores = []
+    for mean, covariance, shape, scale in zip(*posterior, strict=True):
+        variance = scale / rng.gamma(shape)
+        scores.append(z @ rng.multivariate_normal(mean, variance * covariance))
+    return int(np.argmax(scores))
+
+
+def refit(posterior: Posterior, arm: int, z: np.ndarray, rewards: np.ndarray) -> None:
+    """The posterior of one arm from all of its data, in place."""
+    z = z.astype(float)
+    covariance = np.linalg.inv(PRECISION * np.eye(HIDDEN) + z.T @ z)
+    mean = covariance @ (rewards @ z)
+    residuals = rewards - z @ mean
+    posterior.covariance[arm], posterior.mean[arm] = covariance, mean
+    posterior.shape[arm] = NOISE_SHAPE + len(rewards) / 2
+    posterior.scale[arm] = NOISE_SCALE + (residuals @ residuals + PRECISION * mean @ mean) / 2
+
+
+def run(horizon: int, seed: int = 0, plain: bool = False) -> float:
     """Pulls in the Wheel; returns the regret."""
     rng = np.random.default_rng(seed)
     layers = init_layers(rng)
@@ -138,11 +154,16 @@ def run(horizon: int, seed: int = 0) -> float:
     for t in range(horizon):
         x = contexts[t] = observe(rng)
         z = features(layers, x)
-        arm = t % NUM_ARMS if t < NUM_ARMS * INITIAL_PULLS else choose(rng, posterior, z)
+        starting, choice = t < NUM_ARMS * INITIAL_PULLS, choose_plainly if plain else choose
+        arm = t % NUM_ARMS if starting else choice(rng, posterior, z)
         means = wheel_means(x)
         arms[t], rewards[t] = arm, means[arm] + DEVIATION * rng.standard_normal()
         regret += means.max() - means[arm]
-        add(posterior, arm, z, rewards[t])
+        if plain:
+            own = arms[: t + 1] == arm
+            refit(posterior, arm, features(layers, contexts[: t + 1][own]), rewards[: t + 1][own])
+        else:
+            add(posterior, arm, z, rewards[t])
         if (t + 1) % TRAIN_EVERY == 0:
             seen = contexts[: t + 1], arms[: t + 1], rewards[: t + 1]
             train(rng, layers, squares, *seen)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 RETRIES = 3  # after a lost worker or node
+ATTEMPTS = 3  # to be let in by a busy cluster
 LOOK_AGAIN = 5.0  # seconds between two looks at the size of the cluster: nodes may join
 PATIENCE = 10.0  # seconds for an address to answer
 OBJECT_STORE = 200 * 2**20  # bytes, of a cluster of our own: results on their way to the driver
@@ -206,7 +207,7 @@ def join(on: str, cores: int | None) -> None:
     if address != "local":
         try:
             knock(address)
-            ray.init(address=address, **quiet)
+            connect(address, quiet)
             return
         except (OSError, RuntimeError, ValueError) as error:
             if address != "auto" or not isinstance(error, ConnectionError):
@@ -224,6 +225,19 @@ def join(on: str, cores: int | None) -> None:
             include_dashboard=False,
             **quiet,
         )
+
+
+def connect(address: str, quiet: dict[str, Any]) -> None:
+    """Asks again where the Ray Client's server gave up: a busy head is slow to start our side."""
+    import ray
+
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            ray.init(address=address, **quiet)
+            return
+        except ConnectionAbortedError:
+            if attempt == ATTEMPTS:
+                raise
 
 
 def knock(address: str) -> None:

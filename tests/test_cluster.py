@@ -21,6 +21,7 @@ from driftbandits.experiment import experiment_from
 from driftbandits.planning import plan
 from driftbandits.results import Piece
 from driftbandits.runner import Watcher, run_experiment, run_experiments
+from driftbandits.simulation import WIDEST
 from driftbandits.work import AHEAD, WorkError
 from tests.conftest import CACHE
 from tests.test_cli import run
@@ -35,7 +36,7 @@ pytestmark = [
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 CLIENT_PORT = 23_000 + os.getpid() % 1000
-LONG = TINY.replace("300", "3000").replace("runs = 6", "runs = 260")
+LONG = TINY.replace("300", "3000").replace("runs = 6", f"runs = {4 * WIDEST + 4}")  # 10 pieces
 
 
 def experiment(text: str = LONG, **changes: object) -> Experiment:
@@ -119,7 +120,7 @@ def test_a_node_is_killed_in_the_middle(nodes: Cluster, local: Path, tmp_path: P
         nodes.add_node(**NODE)
     assert_same(tmp_path, local)
     assert told.cores[0] == 2
-    assert [steps for steps, _ in told.signs] == [64 * 3000] * 10
+    assert [steps for steps, _ in told.signs] == [WIDEST * 3000] * 10
     assert all(seconds > 0 for _, seconds in told.signs)
     assert not told.failures
 
@@ -171,15 +172,15 @@ def test_a_piece_that_kills_its_workers_is_named_and_the_rest_goes_on(
     nodes: Cluster, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     def deadly(fields):
-        if fields[0].startswith("swa") and fields[5] == 64:
+        if fields[0].startswith("swa") and fields[5] == WIDEST:
             os.kill(os.getpid(), signal.SIGKILL)
         return compute(fields)
 
     compute = cluster.compute_sent
-    small = experiment(TINY, runs=130, claims=[])
+    small = experiment(TINY, runs=2 * WIDEST + 2, claims=[])
     other = Experiment(
         "other", "Other", environments=small.environments, policies=(("x", "uniform"),),
-        horizon=300, runs=130,
+        horizon=300, runs=2 * WIDEST + 2,
     )  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "compute_sent", deadly)
@@ -190,7 +191,7 @@ def test_a_piece_that_kills_its_workers_is_named_and_the_rest_goes_on(
     lines = str(error.value).splitlines()
     assert lines[0] == "1 of 6 pieces could not be computed:"
     assert lines[1].startswith("  swa(alpha=0.2, ")
-    assert "in bernoulli(num_arms=3), runs from 64: a node" in lines[1]
+    assert f"in bernoulli(num_arms=3), runs from {WIDEST}: a node" in lines[1]
     assert "WorkerCrashedError" in lines[1]
     assert lines[2] == "what is finished is kept; the same command tries again only these"
     assert len(told.failures) == 1

@@ -31,6 +31,7 @@ from driftbandits.experiment import experiment_from
 from driftbandits.planning import Job, plan
 from driftbandits.results import StoreError, finished
 from driftbandits.runner import Watcher, run_experiment
+from driftbandits.simulation import WIDEST
 from driftbandits.work import AHEAD, WorkError, available_cores, work_off
 
 TINY = """
@@ -131,7 +132,7 @@ def test_a_second_call_computes_nothing_and_changes_nothing(tmp_path: Path) -> N
     [
         ({"title": "Another title"}, 0),
         ({"runs": 3}, 0),
-        ({"runs": 70}, 2),  # the second block of runs of each policy
+        ({"runs": WIDEST + 6}, 2),  # the second block of runs of each policy
         ({"horizon": 200}, 2),
         ({"seed": 1}, 2),
         ({"environment": "bernoulli(num_arms=4)"}, 2),
@@ -319,7 +320,7 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> N
 def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
     """Seconds per step are taken from the signs of life, and policies not yet seen from others."""
     tasks = {
-        name: plan(tiny(policies={name: name}, runs=64, claims=[]))[0]
+        name: plan(tiny(policies={name: name}, runs=WIDEST, claims=[]))[0]
         for name in ("uniform", "swa")
     }
     jobs = [Job(task.pieces[0], task.width) for task in tasks.values()]
@@ -330,7 +331,7 @@ def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
     outlook.clock = lambda: next(clock)
     for job, steps in [(jobs[0], 100), (jobs[0], 100), (jobs[1], 100), (jobs[1], 100)]:
         outlook.moved(job, steps)  # 0.01 and 0.1 seconds per step
-    total = 300 * 64
+    total = 300 * sum(task.width for task in tasks.values()) // 2
     left = (total - 200) * (0.01 + 0.1)
     assert outlook.seconds_left() == pytest.approx(left / available_cores())
     assert outlook.share() == pytest.approx(200 / total)
@@ -339,7 +340,7 @@ def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
 
 def test_the_outlook_takes_a_cluster_at_its_word() -> None:
     """One sign per piece, with its seconds; as many pieces at once as there are CPUs."""
-    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=64 * 10, claims=[]))
+    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=WIDEST * 10, claims=[]))
     jobs = [Job(piece, task.width) for piece in task.pieces]
     outlook = Outlook(jobs)
     outlook.at_once = 4
@@ -370,7 +371,7 @@ def test_a_few_jobs_are_handed_out_at_a_time() -> None:
 
 
 def test_failed_pieces_with_one_cause_are_told_together() -> None:
-    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=64 * 30, claims=[]))
+    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=WIDEST * 30, claims=[]))
     failures = runner.Failures()
     failures.tell(30)
     for piece in reversed(task.pieces[1:]):
@@ -379,8 +380,10 @@ def test_failed_pieces_with_one_cause_are_told_together() -> None:
         failures.tell(30)
     first, second, last = str(error.value).splitlines()
     assert first == "29 of 30 pieces could not be computed:"
-    assert second.startswith("  uniform in bernoulli(num_arms=3), runs from 64, 128, ")
-    assert second.endswith(", 1280 and 9 more: node a: no disk")
+    assert second.startswith(
+        f"  uniform in bernoulli(num_arms=3), runs from {WIDEST}, {2 * WIDEST}, "
+    )
+    assert second.endswith(f", {20 * WIDEST} and 9 more: node a: no disk")
     assert last.endswith("the same command tries again only these")
 
 
