@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import page
+from benchmarks.marks import with_table
 from benchmarks.measuring import Goal, Part, Series
 
 ROOT = Path(__file__).parent.parent
@@ -56,6 +57,11 @@ def read(name: str, short: bool) -> tuple[Part, dict[str, str]]:
     return Part(**fields), kept["about"]
 
 
+def up_to_date(name: str, short: bool) -> bool:
+    """Whether a part is there, of the code as it is now."""
+    return place(name, short).exists() and read(name, short)[1].get("code") == page.code()
+
+
 def run_child(name: str, short: bool) -> bool:
     # One thread for NumPy, as for everyone else; PyTorch's threads are set where it is called.
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -65,7 +71,7 @@ def run_child(name: str, short: bool) -> bool:
 
 def write(short: bool) -> None:
     """The page, from all parts there are; the curves, if both of theirs are there."""
-    done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
+    done = {name: read(name, short) for name in PARTS if up_to_date(name, short)}
     folder = KEPT / "short" if short else Path(__file__).parent
     figure = {"growth", "memory"} <= set(done)
     if figure:
@@ -74,6 +80,15 @@ def write(short: bool) -> None:
         draw(done["growth"][0], done["memory"][0], folder / "growth.png")
     target = folder / "results.md"
     target.write_text(page.page(list(done.values()), figure=figure, short=short))
+    print(f"written: {target.relative_to(ROOT)}")
+    if not short and set(done) == set(PARTS):
+        publish([part for part, _ in done.values()])
+
+
+def publish(parts: list[Part]) -> None:
+    """The goals in the docs."""
+    target = ROOT / "docs" / "performance.md"
+    target.write_text(with_table(target.read_text(), "goals", page.goals_table(parts)))
     print(f"written: {target.relative_to(ROOT)}")
 
 
@@ -98,7 +113,7 @@ def main() -> int:
     names = chosen.parts or list(PARTS)
     failed = []
     for i, name in enumerate(names):
-        if place(name, chosen.short).exists() and not (chosen.again or chosen.parts):
+        if up_to_date(name, chosen.short) and not (chosen.again or chosen.parts):
             print(f"[{i + 1}/{len(names)}] {name}: done before")
             continue
         minutes = "" if chosen.short else f", about {PARTS[name][2]} minutes"

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.measuring import REPEATS, Goal, Part, Series, ratios
 
 COMPARE = ["compare", "-e", "sinusoidal", "-p", "recurrent", "-p", "thompson", "-T", "500"]
-FIRST_TIMES = 3
+FIRST_TIMES = 5
 
 
 def seconds(arguments: list[str], cache: Path) -> float:

@@ -1,6 +1,7 @@
 """The parts as Markdown: benchmarks/results.md."""
 
 import datetime
+import hashlib
 import os
 import platform
 import shutil
@@ -8,8 +9,10 @@ import statistics
 import subprocess
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from benchmarks.measuring import CORES, Goal, Part, Series
+from driftbandits.provenance import code_fingerprint
 
 PACKAGES = ["driftbandits", "jax", "jaxlib", "optax", "numpy", "scipy"]
 PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
@@ -47,11 +50,21 @@ def compiler() -> str:
     return lines.splitlines()[0] if lines else "cc"
 
 
+def code() -> str:
+    """Changes with the code that is measured and the code that measures."""
+    digest = hashlib.sha256(code_fingerprint().encode())
+    folder = Path(__file__).parent
+    for file in sorted([*folder.glob("*.py"), *folder.glob("*.c")]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def surroundings() -> dict[str, str]:
     """What a part's numbers depend on besides the code."""
     return {
         "machine": machine(),
         "versions": versions(),
+        "code": code(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "load": f"{os.getloadavg()[0]:.1f}",
     }
@@ -79,6 +92,16 @@ def series_table(series: list[Series]) -> str:
 def goal_table(goals: list[Goal]) -> str:
     head = [["what", "median", "lowest", "highest", "goal", "reached"], ["---"] * 6]
     return rows(head + [[g.what, *spread(g.values), g.rule, verdict(g)] for g in goals])
+
+
+def goals_table(parts: Iterable[Part]) -> str:
+    """Every goal of some parts in one table."""
+    head = [["what", "measured", "from, to", "goal", "reached"], ["---"] * 5]
+    lines = []
+    for goal in (goal for part in parts for goal in part.goals if goal.rule):
+        middle, low, high = spread(goal.values)
+        lines.append([goal.what, middle, f"{low}, {high}", goal.rule, verdict(goal)])
+    return rows(head + lines) + "\n"
 
 
 def verdict(goal: Goal) -> str:

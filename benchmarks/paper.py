@@ -5,11 +5,11 @@ make paper         # this
 """
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marks import with_table
 from driftbandits.report.style import duration, number
 from driftbandits.results import finished, read_results
 
@@ -18,7 +18,6 @@ SOURCE = ROOT / "results" / "paper"
 TARGET = ROOT / "docs" / "paper"
 README = ROOT / "README.md"
 FILES = ["figure.png", "table.csv", "curves.csv", "experiment.json", "provenance.json"]
-MARKS = "<!-- verdicts -->\n", "<!-- end of verdicts -->"
 
 
 def verdict_table(claims: list[dict[str, Any]]) -> str:
@@ -71,12 +70,6 @@ def page(claims: list[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def with_table(readme: str, claims: list[dict[str, Any]]) -> str:
-    pattern = re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1])
-    new = MARKS[0] + verdict_table(claims) + MARKS[1]
-    return re.sub(pattern, lambda _: new, readme, flags=re.DOTALL)
-
-
 def main() -> None:
     claims = json.loads((SOURCE / "claims.json").read_text())
     shutil.rmtree(TARGET, ignore_errors=True)
@@ -88,7 +81,7 @@ def main() -> None:
     for name in ("claims.json", "report.html"):
         shutil.copy(SOURCE / name, TARGET / name)
     (TARGET / "README.md").write_text(page(claims))
-    README.write_text(with_table(README.read_text(), claims))
+    README.write_text(with_table(README.read_text(), "verdicts", verdict_table(claims)))
     print(f"written: {TARGET.relative_to(ROOT)} and the table in {README.name}")
 
 

@@ -3,10 +3,11 @@
 import statistics
 from collections.abc import Callable
 
+from benchmarks.growth import compile_for
 from benchmarks.measuring import CORES, Contestant, Goal, Part, Series, ratios, take_turns
 from driftbandits import POLICIES, simulate
 
-BLOCK = 4  # runs of `recurrent` that our simulator takes forward together
+BLOCK = 4  # runs of `recurrent` that our simulator takes forward together; limit.c does the same
 NETWORKS = 100
 INDEX_POLICIES = ("ucb",)
 SLOW = {"recurrent", "neural_linear", "fewa"}  # exact FEWA has its own curve in growth.py
@@ -91,11 +92,7 @@ def policies(short: bool) -> Part:
     names = [name for name in POLICIES if name not in SLOW]
     horizon = 1000 if short else 20_000
     times = take_turns({name: ours(name, environment(name), horizon, runs=100) for name in names})
-    goals = [
-        Goal(f"{name}: us per step and run", times[name], high=0.2)
-        for name in INDEX_POLICIES
-        if name in times
-    ]
+    goals = [Goal(f"{name}: us per step and run", times[name], high=0.2) for name in INDEX_POLICIES]
     goals.append(Goal("thompson: us per step and run", times["thompson"], high=1))
     return Part(
         f"Policies without a network: 100 runs of {horizon:,} steps, 1 core",
@@ -114,64 +111,75 @@ def environment(policy: str) -> str:
 
 
 def neural_linear(short: bool) -> Part:
-    """`neural_linear` beside NumPy, plain and with our shortcuts, and the regret of both."""
+    """`neural_linear` beside NumPy, plain and with our shortcuts, and the regrets of all."""
     from benchmarks import numpy_neural_linear
 
-    horizon, runs = (200, 4) if short else (1000, 4)
-    plain_steps = 60 if short else 200
-    regrets: dict[str, list[float]] = {"NumPy": [], "neural_linear": []}
+    horizon, plain_steps = (200, 60) if short else (1000, 200)
+    block = compile_for("neural_linear", "wheel", horizon)
+    plain, shortcuts = "plain NumPy, 1 thread", "NumPy with our shortcuts, 1 thread"
+    one, both = "neural_linear, 1 core", f"neural_linear, {CORES} cores"
+    regrets: dict[str, list[float]] = {plain: [], shortcuts: [], "early": [], "late": []}
 
-    def in_numpy() -> None:
-        seed = len(regrets["NumPy"])
-        regrets["NumPy"] += [numpy_neural_linear.run(horizon, seed=seed + i) for i in range(runs)]
+    def in_numpy(name: str, steps: int, runs: int) -> Contestant:
+        def take() -> None:
+            for _ in range(runs):
+                seed = len(regrets[name])
+                found = numpy_neural_linear.run(steps, seed, plain=name == plain)
+                regrets[name].append(found)
+
+        return Contestant(take, steps * runs)
 
     def in_ours(cores: int) -> Contestant:
         def take() -> None:
-            seed = len(regrets["neural_linear"])
+            seed, runs = len(regrets["late"]), block * cores
             trace = simulate(
-                "neural_linear", "wheel", horizon=horizon, runs=runs * cores, seed=seed, cores=cores
+                "neural_linear", "wheel", horizon=horizon, runs=runs, seed=seed, cores=cores
             )
-            regrets["neural_linear"] += trace.regret[:, -1].tolist()
+            regrets["early"] += trace.regret[:, trace.times == plain_steps].ravel().tolist()
+            regrets["late"] += trace.regret[:, -1].tolist()
 
-        return Contestant(take, horizon * runs * cores)
+        return Contestant(take, horizon * block * cores)
 
-    one, both = "neural_linear, 1 core", f"neural_linear, {CORES} cores"
-    plain, shortcuts = "plain NumPy, 1 thread", "NumPy with our shortcuts, 1 thread"
     times = take_turns(
         {
-            plain: Contestant(
-                lambda: numpy_neural_linear.run(plain_steps, plain=True), plain_steps
-            ),
-            shortcuts: Contestant(in_numpy, horizon * runs),
+            plain: in_numpy(plain, plain_steps, 1),
+            shortcuts: in_numpy(shortcuts, horizon, 4),
             one: in_ours(1),
             both: in_ours(CORES),
         }
     )
     series = as_series(times) + [
-        Series(f"{name}: regret at {horizon:,}, one value per run", values, "regret")
-        for name, values in regrets.items()
+        Series(f"{name}: regret at {steps:,}, one value per run", regrets[key], "regret")
+        for name, key, steps in (
+            (plain, plain, plain_steps),
+            ("neural_linear", "early", plain_steps),
+            (shortcuts, shortcuts, horizon),
+            ("neural_linear", "late", horizon),
+        )
     ]
     goals = [
         Goal(f"{one}: times faster than plain NumPy", ratios(times[plain], times[one]), low=10),
+        Goal(f"{both}: times faster than plain NumPy", ratios(times[plain], times[both]), low=10),
         Goal(f"{one}: times faster than {shortcuts}", ratios(times[shortcuts], times[one])),
-        Goal(f"{both}: times faster than {shortcuts}", ratios(times[shortcuts], times[both])),
-        Goal(
-            "difference of the mean regrets, in standard errors",
-            [distance(*regrets.values())],
-            low=-3,
-            high=3,
+        *(
+            Goal(
+                f"regret of {name} minus ours, in standard errors",
+                [distance(regrets[name], regrets[key])],
+                low=-3,
+                high=3,
+            )
+            for name, key in ((plain, "early"), (shortcuts, "late"))
         ),
     ]
     notes = [
         "Plain is the paper's rule as it is written: every arm's coefficients sampled at each step "
-        f"from a normal law of 100 dimensions, the pulled arm's posterior by an inverse "
+        "from a normal law of 100 dimensions, the pulled arm's posterior by an inverse "
         f"({plain_steps} steps of one run). Our shortcuts are to sample the scores themselves, "
         "which have the same law, and to update by one rank; what is left is the training, about "
         "33 million operations per step, which BLAS does as fast as XLA."
     ]
-    return Part(
-        f"The neural step: neural_linear on the wheel, {horizon:,} steps", series, goals, notes
-    )
+    title = f"The neural step: neural_linear on the wheel, {horizon:,} steps"
+    return Part(title, series, goals, notes)
 
 
 def distance(first: list[float], second: list[float]) -> float:

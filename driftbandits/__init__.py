@@ -4,13 +4,8 @@ The public names are imported when they are first used, so that `import driftban
 command line's help do not wait for JAX.
 """
 
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-# Every core has a block of runs of its own; XLA, which asks this when it starts, would cut the
-# blocks' loops in parts for threads of its own, and spend more time on them than on the work.
-os.environ.setdefault("NPROC", "1")
 
 __version__ = "0.3.0"
 

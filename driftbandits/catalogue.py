@@ -97,7 +97,7 @@ def described(file: Traversable, name: str) -> dict[str, Any]:
 
 
 def parsed(file: Traversable) -> ast.Module:
-    return ast.parse(file.read_text())
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def print_catalogue(listing: dict[str, dict[str, Any]]) -> None:

@@ -35,9 +35,10 @@ def compute_piece(
     piece: Piece, moved: Callable[[int], None] = ignore, stopped: Stopped | None = None
 ) -> Computed:
     """Simulates a block of runs; `moved` is called with the steps that each run has taken."""
+    program, stopped = program_of(piece), stopped or Stopped()
+    program.compiled()
     begin = time.perf_counter()
-    stopped = stopped or Stopped()
-    trace = run_block(program_of(piece), piece.seed, piece.first_run, moved, stopped)
+    trace = run_block(program, piece.seed, piece.first_run, moved, stopped)
     return Computed(trace, time.perf_counter() - begin, provenance())
 
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
+from driftbandits import backend  # noqa: F401 (before anything is computed)
+
 PyTree = Any
 Key = Array  # a typed key of jax.random
 State = PyTree

@@ -14,7 +14,15 @@ from driftbandits.work import available_cores
 
 PACKAGE = Path(__file__).parent
 PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy", "polars"]
-SHAPE_NUMBERS = ["core.py", "keys.py", "simulation.py", "parts", "policies", "environments"]
+SHAPE_NUMBERS = [
+    "backend.py",
+    "core.py",
+    "keys.py",
+    "simulation.py",
+    "parts",
+    "policies",
+    "environments",
+]
 
 
 @cache

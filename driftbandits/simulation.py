@@ -26,9 +26,9 @@ from driftbandits.policies import build_policy
 from driftbandits.work import Stopped, work_off
 
 POINTS = 1000  # how many times a run is recorded by default
-CHUNK = 125  # steps between two signs of life, about, times the runs of a block
+CHUNK = 125  # times the runs of a block: steps between two signs of life, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
-NARROWEST, WIDEST = 4, 100
+NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 
 
 class Trace(NamedTuple):
@@ -89,7 +89,7 @@ def simulate(
         seed: of everything random.
         record_every: steps between recorded times; None keeps about a thousand times.
             Memory grows with horizon / record_every.
-        chunk: steps between two calls of `progress`, about; None is some tenths of a second.
+        chunk: steps between two calls of `progress`, about; None is at least ten calls.
         cores: how many to use; None is all of them. The numbers do not depend on it.
         progress: called with the steps done and the steps to do, over all blocks of runs.
     """
@@ -172,7 +172,7 @@ def program_for(
     """The program of a policy in an environment; the same arguments give the same object."""
     every = -(-horizon // POINTS) if record_every is None else record_every
     width = block_width(policy)
-    chunk = min(CHUNK * width, horizon) if chunk is None else chunk
+    chunk = min(CHUNK * width, -(-horizon // 10)) if chunk is None else chunk
     check.whole(record_every=every, chunk=chunk)
     return Program(policy, environment, horizon, every, max(1, chunk // every), width)
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(driftbandits.__file__).parent
 
 LAYERS = [
-    {"core", "check"},
+    {"backend", "check"},
+    {"core"},
     {"choice", "work", "keys"},
     {"parts", "catalogue"},
     {"environments", "policies"},

@@ -77,6 +77,24 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
         assert final.low <= final.mean <= final.high
 
 
+def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
+    arguments = ["compare", "-e", "bernoulli", "-p", "thompson", "-p", "swa", *SMALL]
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+
+    def programs_after_one_more() -> set[Path]:
+        subprocess.run(
+            [*COMMAND, *arguments],
+            env={**environment, "XDG_CACHE_HOME": str(tmp_path)},
+            capture_output=True,
+            check=True,
+        )
+        return set(tmp_path.rglob("*-cache"))
+
+    first = programs_after_one_more()
+    assert len(first) >= 4, "of each policy, what starts a block and what carries it forward"
+    assert programs_after_one_more() == first
+
+
 def test_compare_ranks_best_first_and_draws(monkeypatch, capsys, tmp_path: Path) -> None:
     figure = tmp_path / "new" / "curves.png"
     policies = ["-p", "uniform", "-p", "oracle"]

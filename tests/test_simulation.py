@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import InputError, Trace, build_environment, simulate
+from driftbandits import InputError, Trace, build_environment, build_policy, simulate
+from driftbandits.simulation import WIDEST, block_width
 
-CASES = [
-    ("recurrent(hidden=16)", "sinusoidal", 60, 6),
-    ("thompson", "bernoulli(max_consecutive=3)", 120, 70),
-    ("fewa", "rotting", 120, 70),
-    ("lin_ts", "rotating_wheel", 120, 70),
-    ("neural_linear(hidden=8, batch=32, train_steps=4)", "wheel", 60, 10),
+CASES = [  # each of two blocks of runs at least
+    ("recurrent(hidden=60)", "sinusoidal", 60, 20),
+    ("thompson", "bernoulli(max_consecutive=3)", 120, WIDEST + 6),
+    ("fewa", "rotting", 120, WIDEST + 6),
+    ("lin_ts", "rotating_wheel", 120, WIDEST + 6),
+    ("neural_linear(hidden=50, batch=32, train_steps=4)", "wheel", 60, 40),
 ]
 
 each_case = pytest.mark.parametrize(("policy", "environment", "horizon", "runs"), CASES)
@@ -32,6 +33,8 @@ def digest(trace: Trace) -> str:
 
 @each_case
 def test_cores_and_chunks_do_not_change_a_bit(policy, environment, horizon, runs) -> None:
+    spec = build_environment(environment).spec._replace(horizon=horizon)
+    assert block_width(build_policy(policy, spec)) < runs, "the case is of one block"
     one_core = run(policy, environment, horizon, runs, cores=1)
     assert digest(run(policy, environment, horizon, runs, cores=3, chunk=7)) == digest(one_core)
 
@@ -43,14 +46,15 @@ def test_more_runs_do_not_change_the_first_ones(policy, environment, horizon, ru
         np.testing.assert_array_equal(getattr(few, name), getattr(many, name)[:3])
 
 
-def test_devices_do_not_change_a_bit() -> None:
-    """In a process of its own, for the number of XLA's devices is fixed when JAX starts."""
+def test_devices_and_threads_do_not_change_a_bit() -> None:
+    """In a process of its own, for XLA's devices and threads are fixed when it starts."""
     code = (
         "import sys; sys.path.insert(0, '.')\n"
         "from tests.test_simulation import CASES, digest, run\n"
         "print(digest(run(*CASES[0])))"
     )
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=3", "JAX_PLATFORMS": "cpu"}
+    flags |= {"NPROC": "3"}
     out = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **flags},

@@ -1,7 +1,6 @@
 """Laws over the arms that are available, and a draw from them."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +9,6 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Key
-
-T = TypeVar("T")
 
 
 def require_some(available: Array) -> None:
@@ -40,30 +37,35 @@ def softmax_law(logits: Array, available: Array) -> Array:
     return jax.nn.softmax(jnp.where(available, logits, -jnp.inf))
 
 
+class Passed(NamedTuple):
+    """What `draw` has seen on its way along the arms."""
+
+    mass: Array  # () float32, of all arms so far
+    arm: Array  # () int32, the next one
+    last: Array  # () int32, the last one that has any mass
+    chosen: Array  # () int32, how many did not reach the level
+
+
 def draw(key: Key, law: Array) -> Array:
     """One arm from the law, by one uniform number; never one of probability zero.
 
-    The uniform number is at most 1 - 2^-23, so its product with the total stays below the total.
+    Rounding may take the level past the last mass; then it is the last arm that has any.
     A law that is not a number, or nowhere positive, gives the arm -1, which the simulator refuses.
     """
-    total = scan_arms(lambda total, mass: total + mass, jnp.zeros(()), law)
+    total = jnp.sum(law)
     level = jax.random.uniform(key) * total
 
-    def pass_by(carry: tuple[Array, Array], mass: Array) -> tuple[Array, Array]:
-        cumulative = carry[0] + mass
-        return cumulative, carry[1] + (cumulative <= level)
+    def pass_by(seen: Passed, mass: Array) -> tuple[Passed, None]:
+        cumulative = seen.mass + mass
+        last = jnp.where(mass > 0, seen.arm, seen.last)
+        return Passed(cumulative, seen.arm + 1, last, seen.chosen + (cumulative <= level)), None
 
-    arm = scan_arms(pass_by, (jnp.zeros(()), jnp.int32(0)), law)[1]
-    return jnp.where(total > 0, arm, -1)
-
-
-def scan_arms(step: Callable[[T, Array], T], start: T, values: Array) -> T:
-    """Goes from arm to arm: in one kernel where they are few, which jnp.cumsum never is."""
-
-    def turn(carry: T, value: Array) -> tuple[T, None]:
-        return step(carry, value), None
-
-    return jax.lax.scan(turn, start, values, unroll=16)[0]
+    # One kernel where the arms are few; jnp.cumsum would cost more than all the rest of a step.
+    nothing = jnp.int32(0)
+    start = Passed(jnp.zeros(()), nothing, nothing, nothing)
+    seen, _ = jax.lax.scan(pass_by, start, law, unroll=16)
+    arm = jnp.minimum(seen.chosen, seen.last)
+    return jnp.where(jnp.isfinite(total) & (total > 0), arm, -1)
 
 
 def set_arm(values: Array, arm: Array, value: Array) -> Array:
