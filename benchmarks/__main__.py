@@ -86,10 +86,13 @@ def write(short: bool) -> None:
 
 
 def publish(parts: list[Part]) -> None:
-    """The goals in the docs."""
+    """The goals in the docs, and some of them in the README."""
     target = ROOT / "docs" / "performance.md"
     target.write_text(with_table(target.read_text(), "goals", page.goals_table(parts)))
-    print(f"written: {target.relative_to(ROOT)}")
+    readme = ROOT / "README.md"
+    headline = page.headline([goal for part in parts for goal in part.goals])
+    readme.write_text(with_table(readme.read_text(), "speed", headline))
+    print(f"written: {target.relative_to(ROOT)} and the table in {readme.name}")
 
 
 def arguments() -> argparse.Namespace:

@@ -16,7 +16,6 @@ from jax import Array
 from driftbandits.parts.arms import set_arm
 
 LEAST_SPREAD = 1e-12
-SMALL = 10  # rows that are eliminated one by one
 
 
 class LinearPosterior(NamedTuple):
@@ -85,30 +84,19 @@ def fit_arm(
 
 
 def inverse(matrix: Array) -> Array:
-    """Of a symmetric positive definite matrix, by halves: products do nearly all of the work.
+    """Of a symmetric positive definite matrix, by Gauss-Jordan elimination in place.
 
     JAX's batched calls of LAPACK wait for XLA's threads; two blocks at a time have been seen to
-    wait for each other for ever.
+    wait for each other for ever. Inverting by halves would be faster, but loses the digits that
+    features of very different sizes need.
     """
-    half = matrix.shape[0] // 2
-    if half < SMALL:
-        return eliminate(matrix)
-    corner = inverse(matrix[:half, :half])
-    across = corner @ matrix[:half, half:]
-    rest = inverse(matrix[half:, half:] - matrix[half:, :half] @ across)
-    right = -across @ rest
-    return jnp.block([[corner - right @ across.T, right], [right.T, rest]])
-
-
-def eliminate(matrix: Array) -> Array:
-    """The same by Gauss-Jordan elimination, one row after the other."""
     rows = jnp.arange(matrix.shape[0])
 
-    def take(k: Array, a: Array) -> Array:
+    def eliminate(k: Array, a: Array) -> Array:
         here = rows == k
         pivot, column = 1 / a[k, k], a[:, k]
         row = jnp.where(here, pivot, a[k] * pivot)
         others = jnp.where(here[None, :], 0.0, a) - jnp.outer(column, row)
         return jnp.where(here[:, None], row, others)
 
-    return jax.lax.fori_loop(0, matrix.shape[0], take, matrix)
+    return jax.lax.fori_loop(0, matrix.shape[0], eliminate, matrix)
