@@ -25,7 +25,8 @@ from driftbandits.simulation import WIDEST
 from driftbandits.work import AHEAD, WorkError
 from tests.conftest import CACHE
 from tests.test_cli import run
-from tests.test_runner import TINY, pieces, wait_for
+from tests.test_interrupted import wait_for
+from tests.test_runner import TINY, pieces
 
 # Ray leaves sockets and files to the garbage collector; JAX warns of Ray's forks.
 pytestmark = [

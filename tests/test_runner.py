@@ -1,11 +1,6 @@
 """The runner: nothing is lost, nothing stale is used, nobody else's folder is touched."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,19 +15,17 @@ from driftbandits import (
     planning,
     provenance,
     read_results,
-    results,
     run_experiments,
     runner,
 )
 from driftbandits.check import InputError
 from driftbandits.cluster import Failed
-from driftbandits.console import Outlook
 from driftbandits.experiment import experiment_from
-from driftbandits.planning import Job, plan
-from driftbandits.results import StoreError, finished
+from driftbandits.planning import plan
+from driftbandits.results import finished
 from driftbandits.runner import Watcher, run_experiment
 from driftbandits.simulation import WIDEST
-from driftbandits.work import AHEAD, WorkError, available_cores, work_off
+from driftbandits.work import AHEAD, WorkError, work_off
 
 TINY = """
 title = "Tiny"
@@ -189,167 +182,9 @@ def test_policy_regret_is_against_the_oracle(tmp_path: Path) -> None:
     assert found.table["policy_regret"].null_count() == 0
 
 
-SLOW = TINY.replace("300", "30_000").replace("runs = 6", f"runs = {4 * WIDEST + 4}")
-
-
-def launch(file: Path, out: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "driftbandits.cli", "run", str(file), "--out", str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(condition, process: subprocess.Popen) -> None:
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("uninterrupted")
-    (folder / "tiny.toml").write_text(SLOW)
-    process = launch(folder / "tiny.toml", folder / "out")
-    _, err = process.communicate()
-    assert process.returncode == 0, err
-    return folder
-
-
-def test_killed_and_called_again_it_ends_the_same(uninterrupted: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    for wanted in (1, 3):
-        process = launch(uninterrupted / "tiny.toml", out)
-        wait_for(lambda wanted=wanted: len(pieces(out)) >= wanted, process)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    kept = {path: path.stat().st_mtime_ns for path in pieces(out)}
-    assert 3 <= len(kept) < 10, "of the ten pieces"
-    process = launch(uninterrupted / "tiny.toml", out)
-    output, err = process.communicate()
-    assert process.returncode == 0, err
-    assert f"{len(kept)} finished pieces found" in err
-    assert "report:" in output
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "computed again"
-    for name in ("results.parquet", "claims.json", "table.csv", "curves.csv", "figure.svg"):
-        ours, theirs = (folder / "tiny" / name for folder in (out, uninterrupted / "out"))
-        assert ours.read_bytes() == theirs.read_bytes(), name
-
-
-def test_a_second_process_says_who_holds_the_folder(uninterrupted: Path, tmp_path: Path) -> None:
-    first = launch(uninterrupted / "tiny.toml", tmp_path)
-    wait_for((tmp_path / ".holder.json").exists, first)
-    second = launch(uninterrupted / "tiny.toml", tmp_path)
-    _, err = second.communicate()
-    assert second.returncode == 1
-    assert f"is in use by process {first.pid} on " in err
-    assert "Traceback" not in err
-    _, err = first.communicate()
-    assert first.returncode == 0, err
-
-
-def test_a_killed_process_holds_nothing(uninterrupted: Path, tmp_path: Path) -> None:
-    process = launch(uninterrupted / "tiny.toml", tmp_path)
-    wait_for((tmp_path / ".holder.json").exists, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    with results.held(tmp_path):
-        who = json.loads((tmp_path / ".holder.json").read_text())
-    assert who["process"] == os.getpid()
-
-
-@pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "swapped"])
-def test_a_broken_piece_is_named_and_the_rest_is_kept(tmp_path: Path, damage: str) -> None:
-    run_experiment(tiny(), tmp_path)
-    first, second = pieces(tmp_path)
-    content = first.read_bytes()
-    first.write_bytes(
-        {
-            "cut": content[: len(content) // 2],
-            "garbage": b"x" * 100,
-            "empty": b"",
-            "swapped": second.read_bytes(),
-        }[damage]
-    )
-    with pytest.raises(StoreError, match="delete it and give the same command again") as error:
-        run_experiment(tiny(), tmp_path)
-    assert str(first) in str(error.value)
-    first.unlink()
-    assert counted(tmp_path) == (1, 1)
-    assert pieces(tmp_path) == [first, second]
-
-
-def test_a_full_disk_is_told_and_what_is_finished_is_kept(tmp_path: Path, monkeypatch) -> None:
-    written = 0
-
-    def fsync(descriptor: int) -> None:
-        nonlocal written
-        written += 1
-        if written > 2:  # after the lock's note and the first piece
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(StoreError, match=r"could not be written: No space left.*is kept"):
-        run_experiment(tiny(), tmp_path)
-    assert len(pieces(tmp_path)) == 1
-    assert not list(tmp_path.rglob(".*.parquet*")), "no half-written file is left"
-    monkeypatch.undo()
-    assert counted(tmp_path) == (1, 1)
-
-
-def test_a_broken_piece_is_told_before_the_work_begins(tmp_path: Path) -> None:
-    run_experiment(tiny(), tmp_path)
-    pieces(tmp_path)[0].write_bytes(b"x")
-    watcher = Count()
-    with pytest.raises(StoreError, match="cannot be read"):
-        run_experiment(tiny(runs=100), tmp_path, watcher=watcher)
-    assert not hasattr(watcher, "jobs")
-
-
 def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="named differently from each other"):
         run_experiments([tiny(), tiny(runs=2)], tmp_path)
-
-
-def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
-    run_experiment(tiny(), tmp_path)
-    draft = tmp_path / "pieces" / ".uniform-00000.parquet.123"
-    draft.write_bytes(b"half")
-    run_experiment(tiny(), tmp_path)
-    assert not draft.exists()
-    assert not (tmp_path / ".holder.json").exists()
-
-
-def test_the_outlook_knows_that_policies_differ_in_cost() -> None:
-    """Seconds per step are taken from the signs of life, and policies not yet seen from others."""
-    tasks = {
-        name: plan(tiny(policies={name: name}, runs=WIDEST, claims=[]))[0]
-        for name in ("uniform", "swa")
-    }
-    jobs = [Job(task.pieces[0], task.width) for task in tasks.values()]
-    outlook = Outlook(jobs)
-    assert outlook.seconds_left() is None
-    assert outlook.share() == 0
-    clock = iter([0.0, 1.0, 2.0, 12.0])
-    outlook.clock = lambda: next(clock)
-    for job, steps in [(jobs[0], 100), (jobs[0], 100), (jobs[1], 100), (jobs[1], 100)]:
-        outlook.moved(job, steps)  # 0.01 and 0.1 seconds per step
-    total = 300 * sum(task.width for task in tasks.values()) // 2
-    left = (total - 200) * (0.01 + 0.1)
-    assert outlook.seconds_left() == pytest.approx(left / available_cores())
-    assert outlook.share() == pytest.approx(200 / total)
-    assert Outlook([], jobs).share() == 1
-
-
-def test_the_outlook_takes_a_cluster_at_its_word() -> None:
-    """One sign per piece, with its seconds; as many pieces at once as there are CPUs."""
-    (task,) = plan(tiny(policies={"chance": "uniform"}, runs=WIDEST * 10, claims=[]))
-    jobs = [Job(piece, task.width) for piece in task.pieces]
-    outlook = Outlook(jobs)
-    outlook.at_once = 4
-    outlook.moved(jobs[0], jobs[0].steps, seconds=2.0)
-    outlook.moved(jobs[1], jobs[1].steps, seconds=4.0)
-    assert outlook.share() == pytest.approx(0.2)
-    assert outlook.seconds_left() == pytest.approx(8 * 3.0 / 4)
-    outlook.failed(jobs[2])
-    assert outlook.seconds_left() == pytest.approx(7 * 3.0 / 4)
 
 
 def test_a_few_jobs_are_handed_out_at_a_time() -> None:
@@ -385,9 +220,3 @@ def test_failed_pieces_with_one_cause_are_told_together() -> None:
     )
     assert second.endswith(f", {20 * WIDEST} and 9 more: node a: no disk")
     assert last.endswith("the same command tries again only these")
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be used for results"):
-        run_experiment(tiny(), tmp_path / "file")
