@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.measuring import REPEATS, Goal, Part, Series
 from benchmarks.memory import RUNS, measured
 from driftbandits import simulate
+from driftbandits.backend import own_device
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation import program_for
@@ -27,7 +28,7 @@ def compile_for(policy: str, environment: str, horizon: int, chunk: int | None =
     world = build_environment(environment)
     mind = build_policy(policy, world.spec._replace(horizon=horizon))
     program = program_for(mind, world, horizon, None, chunk)
-    program.compiled()
+    own_device()(program.compiled)()
     return program.width
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from driftbandits.backend import own_device
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.provenance import provenance
@@ -31,6 +32,7 @@ def ignore(steps: int) -> None:
     """Nobody wants to know how far it is."""
 
 
+@own_device()
 def compute_piece(
     piece: Piece, moved: Callable[[int], None] = ignore, stopped: Stopped | None = None
 ) -> Computed:

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 
 from driftbandits import check
+from driftbandits.backend import device, own_device
 from driftbandits.core import Environment, Key, Policy, Rewards, State
 from driftbandits.environments import build_environment
 from driftbandits.keys import key
@@ -56,12 +57,11 @@ class Record(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The four sources of randomness of a run."""
+    """The sources of randomness of a run."""
 
     world_start: Key
-    world: Key
     policy_start: Key
-    policy: Key
+    steps: Key  # (3,), of what is observed, of the rewards and of the policy
 
 
 Progress = Callable[[int, int], None]
@@ -102,9 +102,9 @@ def simulate(
     program = program_for(policy, environment, horizon, record_every, chunk)
     first_runs = range(0, runs, program.width)
     moved = count_steps(horizon * len(first_runs), progress or ignore)
-    blocks = dict(
-        work_off((partial(run_block, program, seed, n, moved) for n in first_runs), cores)
-    )
+    run = own_device()(run_block)
+    jobs = (partial(run, program, seed, first_run, moved) for first_run in first_runs)
+    blocks = dict(work_off(jobs, cores))
     return cut(join([block for _, block in sorted(blocks.items())]), runs)
 
 
@@ -126,8 +126,13 @@ def count_steps(total: int, progress: Progress) -> Callable[[int], None]:
     return moved
 
 
+class Compiled(NamedTuple):
+    start: Callable[[Keys], State]  # a block's states
+    proceed: Callable[..., tuple[State, Record]]  # carries them forward
+
+
 class Program:
-    """A policy in an environment, for one block; compiled once, when the first thread needs it."""
+    """A policy in an environment, for one block; compiled once per device that needs it."""
 
     def __init__(
         self,
@@ -143,22 +148,24 @@ class Program:
         self.steps = every * points  # how many one call of `proceed` takes at the most
         self.width = width
         self._functions = block_functions(policy, environment, every, points)
-        self._compiled: tuple[Callable[..., State], Callable[..., tuple[State, Record]]] | None
-        self._compiled = None
+        self._compiled: dict[jax.Device | None, Compiled] = {}
         self._lock = threading.Lock()
 
-    def compiled(self) -> tuple[Callable[..., State], Callable[..., tuple[State, Record]]]:
-        """`start`, from keys to states, and `proceed`, which carries the states forward."""
-        with self._lock:
-            if self._compiled is None:
-                start, proceed = self._functions
-                keys = block_keys.eval_shape(key(0), self.width, 0)
-                states = jax.eval_shape(start, keys)
-                self._compiled = (
-                    start.lower(keys).compile(),
-                    proceed.lower(states, keys, 0, 0).compile(),
-                )
-            return self._compiled
+    def compiled(self) -> Compiled:
+        """For this thread's device, which no other thread has."""
+        here = device()
+        with self._lock:  # the first one leaves to the others what JAX keeps
+            if not self._compiled and getattr(jax.config, "jax_compilation_cache_dir", None):
+                self._compiled[here] = self._compile()
+        if here not in self._compiled:
+            self._compiled[here] = self._compile()
+        return self._compiled[here]
+
+    def _compile(self) -> Compiled:
+        start, proceed = self._functions
+        keys = block_keys.eval_shape(key(0), self.width, 0)
+        states = jax.eval_shape(start, keys)
+        return Compiled(start.lower(keys).compile(), proceed.lower(states, keys, 0, 0).compile())
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +189,8 @@ def block_keys(seed: Key, width: int, first_run: Array) -> Keys:
     """A run's keys depend on the seed and its index alone."""
     runs = jnp.arange(width) + first_run
     own = jax.vmap(jax.random.fold_in, (None, 0))(seed, runs)
-    return Keys(*jax.vmap(jax.random.split, (0, None), 1)(own, 4))
+    keys = jax.vmap(jax.random.split, (0, None))(own, 5)
+    return Keys(keys[:, 0], keys[:, 1], keys[:, 2:])
 
 
 def block_width(policy: Policy) -> int:
@@ -235,11 +243,12 @@ def take_step(
 ) -> tuple[State, Record]:
     """One pull of one run."""
     world, mind = states
-    observe_key, rewards_key = jax.random.split(jax.random.fold_in(keys.world, time))
+    step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)  # in one kernel
+    observe_key, rewards_key, policy_key = step_keys
     context, available = environment.observe(observe_key, world)
     rewards = environment.rewards(rewards_key, world, context)
     seen = rewards.mean if policy.sees_means else context
-    decision, mind = policy.act(jax.random.fold_in(keys.policy, time), mind, seen, available)
+    decision, mind = policy.act(policy_key, mind, seen, available)
     arm = decision.arm
     mind = policy.learn(mind, decision.ticket, pick(rewards.sampled, arm))
     states = environment.advance(world, arm), mind

@@ -83,11 +83,13 @@ def train(
 
     def loss(network: Network, rows: Array) -> Array:
         outputs = jax.vmap(lambda x: affine(network[-1], features(network, x)))(memory.inputs[rows])
-        chosen = jnp.take_along_axis(outputs, memory.arms[rows, None], axis=1)[:, 0]
+        pulled = memory.arms[rows, None] == jnp.arange(outputs.shape[1])
+        chosen = jnp.sum(outputs, axis=1, where=pulled)
         return jnp.mean((chosen - memory.rewards[rows]) ** 2)
 
     def descend(i: Array, fit: Fit) -> Fit:
-        rows = jax.random.randint(jax.random.fold_in(key, i), (batch,), 0, kept)
+        level = jax.random.uniform(jax.random.fold_in(key, i), (batch,))
+        rows = jnp.minimum((level * kept).astype(jnp.int32), kept - 1)
         gradient = jax.grad(loss)(fit.network, rows)
         direction, optimizer = OPTIMIZER.update(gradient, fit.optimizer)
         step = rate(fit.steps)

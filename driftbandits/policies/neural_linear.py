@@ -39,7 +39,7 @@ from driftbandits.parts.regression import (
 )
 
 MEMORY = 10_000
-ROWS = 512  # of the memory looked at together
+ROWS = 128  # of the memory looked at together
 DECAY = 0.5  # of the learning rate per step
 
 
@@ -141,6 +141,7 @@ def neural_linear(
         due = state.memory.seen % train_every == 0
         return occasionally(due, lambda state: retrain(state, ticket.key), state)
 
+    @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]  # one run's data fit in cache
     def retrain(state: NeuralLinearState, key: Key) -> NeuralLinearState:
         before = state.fit.steps if restart_rate else 0
 
