@@ -92,11 +92,19 @@ def policies(short: bool) -> Part:
     """Every policy that is not a network, 100 runs on one core."""
     names = [name for name in POLICIES if name not in SLOW]
     horizon = 1000 if short else 20_000
-    times = take_turns({name: ours(name, environment(name), horizon, runs=100) for name in names})
+    contestants = {}
+    for name in names:
+        contestants[name] = ours(name, environment(name), horizon, 100)
+        contestants[on_all(name)] = ours(name, environment(name), horizon, 100 * CORES, CORES)
+    times = take_turns(contestants)
     goals = [Goal(f"{name}: us per step and run", times[name], high=0.2) for name in INDEX_POLICIES]
     goals.append(Goal("thompson: us per step and run", times["thompson"], high=1))
+    goals += [
+        Goal(f"{on_all(name)}: times faster than on 1", ratios(times[name], times[on_all(name)]))
+        for name in names
+    ]
     return Part(
-        f"Policies without a network: 100 runs of {horizon:,} steps, 1 core",
+        f"Policies without a network: 100 runs per core of {horizon:,} steps, 1 core where no other",
         as_series(times),
         goals,
         [
@@ -104,6 +112,10 @@ def policies(short: bool) -> Part:
             "rounding does not pile up."
         ],
     )
+
+
+def on_all(policy: str) -> str:
+    return f"{policy}, {CORES} cores"
 
 
 def environment(policy: str) -> str:

@@ -35,12 +35,18 @@ def test_one_after_the_other_they_share_a_device() -> None:
 
 
 def test_a_device_comes_back_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), own_device():
-        lost = device()
+    seen = []
+
+    @own_device()
+    def fail() -> None:
+        seen.append(device())
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert device() is None
     with own_device():
-        assert device() is lost
+        assert seen == [device()]
 
 
 def test_what_an_own_device_computed_is_an_ordinary_array() -> None:
