@@ -26,6 +26,7 @@ PARTS = {  # name: module, function, minutes it takes, about
     "peers": ("peers", "peers", 2),
     "growth": ("growth", "growth", 8),
     "memory": ("growth", "memory", 12),
+    "tricks": ("tricks", "tricks", 5),
     "first": ("first_result", "first_result", 2),
 }
 

@@ -6,18 +6,20 @@ pool is made. A program's thread also hands some of its work to the pool. So a p
 and every block that is computed at the same time a pool.
 """
 
+import heapq
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import jax
-from jaxlib import xla_client
 
 os.environ.setdefault("NPROC", "1")
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-_idle: list[jax.Device] = []
+_numbers = count()
+_idle: list[tuple[int, jax.Device]] = []  # a heap: the device that was made first is taken first
 _this_thread = threading.local()
 
 
@@ -36,14 +38,23 @@ def own_device() -> Iterator[None]:
         yield
         return
     try:
-        own = _idle.pop()
+        number, own = heapq.heappop(_idle)
     except IndexError:
-        client = xla_client.make_cpu_client(asynchronous=False)
-        own = client.local_devices()[0]  # type: ignore[attr-defined]
+        number, own = next(_numbers), new_device()
+    before = device()
     _this_thread.device = own
     try:
         with jax.default_device(own):
             yield
     finally:
-        _this_thread.device = None
-        _idle.append(own)
+        _this_thread.device = before
+        heapq.heappush(_idle, (number, own))
+
+
+def new_device() -> jax.Device:
+    """JAX has no public function for it; without it, one device serves all, more slowly."""
+    try:
+        from jaxlib.xla_client import make_cpu_client
+    except ImportError:
+        return jax.devices()[0]
+    return make_cpu_client(asynchronous=False).local_devices()[0]  # type: ignore[attr-defined]

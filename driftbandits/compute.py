@@ -32,21 +32,21 @@ def ignore(steps: int) -> None:
     """Nobody wants to know how far it is."""
 
 
-@own_device()
 def compute_piece(
     piece: Piece, moved: Callable[[int], None] = ignore, stopped: Stopped | None = None
 ) -> Computed:
     """Simulates a block of runs; `moved` is called with the steps that each run has taken."""
     program, stopped = program_of(piece), stopped or Stopped()
-    program.compiled()
-    begin = time.perf_counter()
-    trace = run_block(program, piece.seed, piece.first_run, moved, stopped)
+    with own_device():
+        program.compiled()
+        begin = time.perf_counter()
+        trace = run_block(program, piece.seed, piece.first_run, moved, stopped)
     return Computed(trace, time.perf_counter() - begin, provenance())
 
 
 def program_of(piece: Piece) -> Program:
     """What a piece names, built from its text; the pieces of one line share it."""
-    with _building:  # two threads that both missed the cache would compile it twice
+    with _building:  # two threads that both missed the cache would have a program each
         environment = build_environment(piece.environment)
         spec = environment.spec._replace(horizon=piece.horizon)
         policy = build_policy(piece.policy, spec)

@@ -30,6 +30,11 @@ POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two signs of life, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
+OPTIONS = {
+    "xla_cpu_multi_thread_eigen": False,
+    # Without it, every step would copy the weights that are both read and written.
+    "xla_cpu_copy_insertion_use_region_analysis": True,
+}
 
 
 class Trace(NamedTuple):
@@ -152,10 +157,11 @@ class Program:
         self._lock = threading.Lock()
 
     def compiled(self) -> Compiled:
-        """For this thread's device, which no other thread has."""
+        """For this thread's device: the first in peace where others gain by waiting for it."""
         here = device()
-        with self._lock:  # the first one leaves to the others what JAX keeps
-            if not self._compiled and getattr(jax.config, "jax_compilation_cache_dir", None):
+        with self._lock:
+            shared = here is None or getattr(jax.config, "jax_compilation_cache_dir", None)
+            if shared and not self._compiled:
                 self._compiled[here] = self._compile()
         if here not in self._compiled:
             self._compiled[here] = self._compile()
@@ -227,14 +233,9 @@ def block_functions(
         zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
-    # Without the second, every step would copy the weights that are both read and written.
-    options = {
-        "xla_cpu_multi_thread_eigen": False,
-        "xla_cpu_copy_insertion_use_region_analysis": True,
-    }
     return (
-        jax.jit(jax.vmap(start), compiler_options=options),
-        jax.jit(proceed, donate_argnums=0, compiler_options=options),
+        jax.jit(jax.vmap(start), compiler_options=OPTIONS),
+        jax.jit(proceed, donate_argnums=0, compiler_options=OPTIONS),
     )
 
 

@@ -139,19 +139,23 @@ def neural_linear(
             noise=Noise(state.noise.shape + half, state.noise.scale + half * square),
         )
         due = state.memory.seen % train_every == 0
-        return occasionally(due, lambda state: retrain(state, ticket.key), state)
+        return occasionally(due, lambda state: retrained(state, ticket.key), state)
 
-    @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]  # one run's data fit in cache
-    def retrain(state: NeuralLinearState, key: Key) -> NeuralLinearState:
-        before = state.fit.steps if restart_rate else 0
+    def retrained(state: NeuralLinearState, key: Key) -> NeuralLinearState:
+        fit, posterior, noise = retrain(state.fit, state.memory, key)
+        return state._replace(fit=fit, posterior=posterior, noise=noise)
+
+    # One run after the other, so that its layers stay in cache.
+    @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
+    def retrain(fit: Fit, memory: Memory, key: Key) -> tuple[Fit, LinearPosterior, Noise]:
+        before = fit.steps if restart_rate else 0
 
         def rate(steps: Array) -> Array:
             return learning_rate / (1 + DECAY * (steps - before))
 
-        fit = train(state.fit, state.memory, key, steps=train_steps, batch=batch, rate=rate)
-        posterior, counts, squares = rebuild(fit.network, state.memory, num_arms, precision)
-        noise = Noise(noise_shape + counts / 2, noise_scale + squares / 2)
-        return state._replace(fit=fit, posterior=posterior, noise=noise)
+        fit = train(fit, memory, key, steps=train_steps, batch=batch, rate=rate)
+        posterior, counts, squares = rebuild(fit.network, memory, num_arms, precision)
+        return fit, posterior, Noise(noise_shape + counts / 2, noise_scale + squares / 2)
 
     return Policy(init, act, learn)
 
