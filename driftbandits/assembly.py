@@ -17,6 +17,8 @@ from driftbandits.simulation import Trace, cut, join
 from driftbandits.theorem import judge_ratio_bound, ratio_table
 from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
 
+TOGETHER = 256  # pieces read at a time
+
 
 def finish(
     experiment: Experiment, tasks: list[Task], folder: Path
@@ -55,11 +57,13 @@ def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results
 
 
 def read_line(task: Task, folder: Path, origins: "Origins") -> Trace:
-    """A line's runs, from its pieces."""
+    """A line's runs, from its pieces; small ones take more memory apart than together."""
     for piece in task.pieces:
         about = check_piece(folder, piece)
         origins.add(piece.path(folder).stem, piece.horizon * task.width, about)
-    return join([read_piece(folder, piece) for piece in task.pieces])
+    firsts = range(0, len(task.pieces), TOGETHER)
+    batches = (task.pieces[first : first + TOGETHER] for first in firsts)
+    return join([join([read_piece(folder, piece) for piece in batch]) for batch in batches])
 
 
 def line_frame(line: Line, trace: Trace, measure: str, values: np.ndarray) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import pytest
 
 from driftbandits import (
     Experiment,
+    assembly,
     compare,
     planning,
     provenance,
@@ -60,6 +61,15 @@ def counted(folder: Path, *experiments: Experiment) -> tuple[int, int]:
 
 def pieces(folder: Path) -> list[Path]:
     return sorted((folder / "pieces").glob("*.parquet"))
+
+
+def test_how_many_pieces_are_read_together_changes_nothing(tmp_path: Path, monkeypatch) -> None:
+    many = tiny(runs=3 * WIDEST + 5, horizon=10)
+    together = run_experiment(many, tmp_path)
+    monkeypatch.setattr(assembly, "TOGETHER", 3)
+    apart = run_experiment(many, tmp_path)
+    assert apart.table.equals(together.table)
+    assert apart.table["run"].n_unique() == many.runs
 
 
 def test_a_tiny_experiment_from_end_to_end(tmp_path: Path) -> None:
