@@ -73,13 +73,18 @@ NEURAL = "recurrent", "sinusoidal", 500, 4
 TRICKS = {
     "one thread in XLA's pool": Trick(*NEURAL, CORES, several_threads),
     "an XLA client per core: lin_ts": Trick("lin_ts", "wheel", 5000, 100, CORES, one_client),
-    "an XLA client per core: fewa": Trick("fewa", "bernoulli", 300, 100, CORES, one_client),
+    "an XLA client per core: thompson": Trick(
+        "thompson", "sinusoidal(max_consecutive=10)", 5000, 100, CORES, one_client
+    ),
+    "an XLA client per core: neural_linear": Trick(
+        "neural_linear", "wheel", 400, 8, CORES, one_client
+    ),
     "Threefry written out": Trick("ucb", "bernoulli", 5000, 100, 1, keys_of_jax),
     "random bits computed once": Trick("ucb", "bernoulli", 5000, 100, 1, bits_in_every_reader),
     "Marsaglia and Tsang for a block": Trick("thompson", "bernoulli", 5000, 100, 1, sampler_of_jax),
     "masks in place of indices, in the engine": Trick("ucb", "bernoulli", 5000, 100, 1, indices),
     "no copy of the weights": Trick(*NEURAL, 1, copied_weights),
-    "training run by run": Trick("neural_linear", "wheel", 200, 8, 1, all_runs_at_once),
+    "training run by run": Trick("neural_linear", "wheel", 400, 8, 1, all_runs_at_once),
 }
 
 
