@@ -21,7 +21,7 @@ from benchmarks.measuring import Goal, Part, Series
 ROOT = Path(__file__).parent.parent
 PARTS = {  # name: module, function, minutes it takes, about
     "neural": ("speed", "neural", 3),
-    "neural_linear": ("speed", "neural_linear", 3),
+    "neural_linear": ("neural_linear", "neural_linear", 3),
     "policies": ("speed", "policies", 4),
     "peers": ("peers", "peers", 2),
     "growth": ("growth", "growth", 8),

@@ -1,9 +1,8 @@
-"""The neural policies beside PyTorch, NumPy and the limit, and the time of every other policy."""
+"""`recurrent` beside PyTorch and the limit, and the time of every policy without a network."""
 
 import statistics
 from collections.abc import Callable
 
-from benchmarks.growth import compile_for
 from benchmarks.measuring import CORES, Contestant, Goal, Part, Series, ratios, take_turns
 from driftbandits import POLICIES, simulate
 
@@ -120,83 +119,3 @@ def on_all(policy: str) -> str:
 def environment(policy: str) -> str:
     """A problem of the kind the policy is for; the paper's ten arms where it can be."""
     return "wheel" if policy == "lin_ts" else "bernoulli"
-
-
-def neural_linear(short: bool) -> Part:
-    """`neural_linear` beside NumPy, plain and with our shortcuts, and the regrets of all."""
-    from benchmarks import numpy_neural_linear
-
-    horizon, early = (200, 60) if short else (1000, 200)
-    block = compile_for("neural_linear", "wheel", horizon)
-    plain, shortcuts = "plain NumPy, 1 thread", "NumPy with our shortcuts, 1 thread"
-    one, both = "neural_linear, 1 core", f"neural_linear, {CORES} cores"
-    regrets: dict[str, list[float]] = {plain: [], shortcuts: [], "neural_linear": []}
-
-    def in_numpy(name: str, runs: int) -> Contestant:
-        def take() -> None:
-            for _ in range(runs):
-                seed = len(regrets[name])
-                found = numpy_neural_linear.run(horizon, seed, plain=name == plain)
-                regrets[name].append(found)
-
-        return Contestant(take, horizon * runs)
-
-    def in_ours(cores: int) -> Contestant:
-        def take() -> None:
-            seed, runs = len(regrets["neural_linear"]), block * cores
-            trace = simulate(
-                "neural_linear", "wheel", horizon=horizon, runs=runs, seed=seed, cores=cores
-            )
-            regrets["neural_linear"] += trace.regret[:, -1].tolist()
-
-        return Contestant(take, horizon * block * cores)
-
-    times = take_turns(
-        {
-            plain: in_numpy(plain, 1),
-            shortcuts: in_numpy(shortcuts, 4),
-            one: in_ours(1),
-            both: in_ours(CORES),
-            f"{plain}, {early} steps": Contestant(
-                lambda: numpy_neural_linear.run(early, plain=True), early
-            ),
-            f"{one}, {early} steps": ours("neural_linear", "wheel", early, block),
-        }
-    )
-    series = as_series(times) + [
-        Series(f"{name}: regret, one value per run", values, "regret")
-        for name, values in regrets.items()
-    ]
-    goals = [
-        Goal(f"{one}: times faster than plain NumPy", ratios(times[plain], times[one]), low=10),
-        Goal(f"{both}: times faster than plain NumPy", ratios(times[plain], times[both]), low=10),
-        Goal(
-            f"the same for {early} steps, {one}",
-            ratios(times[f"{plain}, {early} steps"], times[f"{one}, {early} steps"]),
-        ),
-        Goal(f"{one}: times faster than {shortcuts}", ratios(times[shortcuts], times[one])),
-        *(
-            Goal(
-                f"regret of {name} minus ours, in standard errors",
-                [distance(regrets[name], regrets["neural_linear"])],
-                low=-3,
-                high=3,
-            )
-            for name in (plain, shortcuts)
-        ),
-    ]
-    notes = [
-        "Plain is the paper's rule as it is written: every arm's coefficients sampled at each step "
-        "from a normal law of 100 dimensions, the pulled arm's posterior by an inverse from all of "
-        "its rewards, so that a step costs the more the longer the run has been. Our shortcuts are "
-        "to sample the scores themselves, which have the same law, and to update by one rank; what "
-        "is left is the training, about 33 million operations per step."
-    ]
-    title = f"The neural step: neural_linear on the wheel, {horizon:,} steps"
-    return Part(title, series, goals, notes)
-
-
-def distance(first: list[float], second: list[float]) -> float:
-    """Between two means, in standard errors."""
-    error = sum(statistics.variance(x) / len(x) for x in (first, second)) ** 0.5
-    return (statistics.mean(first) - statistics.mean(second)) / error

@@ -38,7 +38,7 @@ CASES = [
     Case("sinusoidal", "thompson", 1350, 1650, 192),
     Case("bernoulli(max_consecutive=10)", "recurrent", 700, 1000),
     Case("sinusoidal(max_consecutive=10)", "recurrent", 1250, 1550),
-    Case("wheel", "recurrent", 45_000, 80_000, 60),  # the runs' tail is heavy: 300 had 69,000
+    Case("wheel", "recurrent", 45_000, 80_000, 60),  # their tail is heavy
     Case("wheel", "lin_ts", 5000, 9000, 192),
     Case("rotating_wheel", "recurrent", 130_000, 190_000),
     rotting("recurrent(dropout=0)", 150, 280),
