@@ -6,6 +6,7 @@ from functools import lru_cache
 from driftbandits.choice import Choice, construct, parse
 from driftbandits.core import Environment
 from driftbandits.environments.bernoulli import bernoulli
+from driftbandits.environments.delayed import delayed
 from driftbandits.environments.max_consecutive import max_consecutive
 from driftbandits.environments.rotating_wheel import rotating_wheel
 from driftbandits.environments.rotting import rotting
@@ -23,6 +24,7 @@ ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
 # Each is also a setting of every environment: sinusoidal(max_consecutive=10).
 TRANSFORMATIONS: dict[str, Callable[..., Environment]] = {
     "max_consecutive": max_consecutive,
+    "delayed": delayed,
 }
 
 
