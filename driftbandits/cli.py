@@ -39,6 +39,7 @@ def cli() -> None:
     \b
     Start with:
       driftbandits list
+      driftbandits explain thompson
       driftbandits compare -e sinusoidal -p recurrent -p thompson --horizon 5000 --runs 8
       driftbandits reproduce --quick
     """
@@ -56,6 +57,21 @@ def list_(kind: str | None, as_json: bool) -> None:
         click.echo(json.dumps(listing, indent=2))
     else:
         print_catalogue(listing)
+
+
+@cli.command()
+@click.argument("name")
+def explain(name: str) -> None:
+    """Tell what a policy or an environment does, by which formula, and when to use it.
+
+    \b
+    Examples:
+      driftbandits explain sw_ucb
+      driftbandits explain delayed
+    """
+    from driftbandits.catalogue import explain as text_of
+
+    click.echo(text_of(name), nl=False)
 
 
 @cli.command()
