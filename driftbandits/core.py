@@ -73,6 +73,8 @@ class Environment(NamedTuple):
         observe: the context and the available arms.
         rewards: this step's rewards of all arms.
         advance: time passes, and the pull may change the world.
+        era: a whole number that is another one after every change that a learner should recover
+            from; none where drift has no moments.
     """
 
     spec: BanditSpec
@@ -80,3 +82,4 @@ class Environment(NamedTuple):
     observe: Callable[[Key, State], Observation]
     rewards: Callable[[Key, State, Array], Rewards]
     advance: Callable[[State, Array], State]
+    era: Callable[[State], Array] | None = None
