@@ -13,6 +13,7 @@ from typing import Any
 from driftbandits import __version__, check
 from driftbandits.choice import parse
 from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS
+from driftbandits.parts.tables import fingerprint_of_file
 from driftbandits.policies import POLICIES
 from driftbandits.work import available_cores
 
@@ -39,7 +40,8 @@ def code_fingerprint(policy: str, environment: str) -> str:
         *(TRANSFORMATIONS[name] for name in changed),
     ]
     homes = [factory.__module__.removeprefix("driftbandits.") for factory in factories]
-    return fingerprint_of(ENGINE, *homes)
+    code, file = fingerprint_of(ENGINE, *homes), world.settings.get("file")
+    return f"{code}-{fingerprint_of_file(file)}" if isinstance(file, str) else code
 
 
 @cache
