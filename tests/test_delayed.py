@@ -103,7 +103,7 @@ def test_rewards_that_never_come_teach_nothing() -> None:
     blind = simulate("ucb", 'bernoulli(delayed="never")', horizon=300, runs=20)
     uniform = simulate("uniform", "bernoulli", horizon=300, runs=20)
     difference = (blind.regret - uniform.regret)[:, -1]
-    assert abs(difference.mean()) < 4 * difference.std() / 20**0.5, "ties for ever"
+    assert abs(difference.mean()) <= 4 * difference.std() / 20**0.5, "ties for ever"
 
 
 def test_geometric_delays_have_their_mean() -> None:

@@ -44,4 +44,6 @@ def max_consecutive(environment: Environment, limit: int) -> Environment:
         streak = jnp.where(arm == state.last, state.streak + 1, 1)
         return LimitedState(environment.advance(state.inner, arm), arm, streak)
 
-    return Environment(spec, init, observe, rewards, advance, era_of_inner(environment))
+    return Environment(
+        spec, init, observe, rewards, advance, era_of_inner(environment), environment.delay
+    )
