@@ -10,6 +10,8 @@ from jax import Array
 
 from driftbandits.parts.arms import count_pull
 
+LONGEST = 100_000  # where a window may be as long as the horizon, it stops growing here
+
 
 class Windows(NamedTuple):
     rewards: Array  # (num_arms, size) float32
@@ -31,3 +33,9 @@ def last_rewards(windows: Windows, first: Array, count: int) -> Array:
     back = first + jnp.arange(count)
     slots = (windows.pulls[:, None] - back) % windows.rewards.shape[1]
     return jnp.take_along_axis(windows.rewards, slots, axis=1)
+
+
+def confidence(alpha: float, noise: float, pulls: Array) -> Array:
+    """sqrt(2 alpha noise^2 ln t): over sqrt(h), the bonus of a mean of h rewards; t sums pulls."""
+    time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
+    return jnp.sqrt(2 * alpha * noise**2 * jnp.log(time))

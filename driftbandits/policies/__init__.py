@@ -5,12 +5,18 @@ from functools import lru_cache
 
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.d_ucb import d_ucb
 from driftbandits.policies.eff_fewa import eff_fewa
+from driftbandits.policies.eff_raw_ucb import eff_raw_ucb
+from driftbandits.policies.epsilon_greedy import epsilon_greedy
 from driftbandits.policies.fewa import fewa
+from driftbandits.policies.kl_ucb import kl_ucb
 from driftbandits.policies.lin_ts import lin_ts
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
+from driftbandits.policies.raw_ucb import raw_ucb
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.sw_ucb import sw_ucb
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
 from driftbandits.policies.ucb import ucb
@@ -20,11 +26,17 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "recurrent": recurrent,
     "thompson": thompson,
     "ucb": ucb,
+    "kl_ucb": kl_ucb,
+    "sw_ucb": sw_ucb,
+    "d_ucb": d_ucb,
     "swa": swa,
     "fewa": fewa,
     "eff_fewa": eff_fewa,
+    "raw_ucb": raw_ucb,
+    "eff_raw_ucb": eff_raw_ucb,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
+    "epsilon_greedy": epsilon_greedy,
     "uniform": uniform,
     "oracle": oracle,
 }

@@ -26,9 +26,15 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.windows import Windows, empty_windows, last_rewards, remember
+from driftbandits.parts.windows import (
+    LONGEST,
+    Windows,
+    confidence,
+    empty_windows,
+    last_rewards,
+    remember,
+)
 
-LONGEST = 100_000
 STRIDE = 32  # windows looked at together
 
 
@@ -72,8 +78,7 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
 
 def filter_bonus(alpha: float, noise: float, pulls: Array) -> Array:
     """2 h c(h) / sqrt(h): an arm stays while its sum is within sqrt(h) times this of the best."""
-    time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
-    return jnp.sqrt(8 * alpha * noise**2 * jnp.log(time))
+    return 2 * confidence(alpha, noise, pulls)
 
 
 def filter_arms(windows: Windows, available: Array, bonus: Array, longest: int) -> Array:

@@ -1,0 +1,98 @@
+"""SW-UCB: upper confidence bounds from the last `window` rewards only.
+
+    index_k = mean_k + scale * sqrt(xi ln(min(t, window)) / pulls_k)      over the window;
+    infinite where the window holds no reward of the arm
+
+Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems". All
+arms share the window: a reward enters it on arrival, however late, and pushes out the oldest one,
+of whichever arm. t counts the rewards so far; `scale` (B in the paper) is the width of
+`spec.reward_range` unless given. The window, unless given, is 4 sqrt(T ln T), but at most T, where
+T is the horizon (10,000 where it is unknown).
+
+Use it when the means jump now and then, or move little within a window, and something is known of
+how fast. Not when there are many arms: what has fallen out of the window is tried again at once,
+so every arm costs pulls in every window.
+
+It ignores the context.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import draw, greedy_law
+
+UNKNOWN_HORIZON = 10_000
+
+
+class SwUcbState(NamedTuple):
+    arms: Array  # (window,) int32, ring buffer; -1 where there is none yet
+    rewards: Array  # (window,) float32, ring buffer
+    slot: Array  # () int32, where the next reward goes
+    pulls: Array  # (num_arms,) int32, in the window
+    sums: Array  # (num_arms,) float32, in the window
+    lap: Array  # (num_arms,) float32, sums since the ring's first slot
+
+
+def sw_ucb(
+    spec: BanditSpec, *, window: int | None = None, xi: float = 0.6, scale: float | None = None
+) -> Policy:
+    """Upper confidence bounds over a sliding window, for means that jump.
+
+    Args:
+        window: how many of the last rewards count, over all arms together; none is
+            4 sqrt(T ln T) for the horizon T, but at most T.
+        xi: of the bonus, inside the square root.
+        scale: of the bonus; none is the width of the reward range.
+    """
+    low, high = spec.reward_range
+    scale = high - low if scale is None else scale
+    size = default_window(spec.horizon or UNKNOWN_HORIZON) if window is None else window
+    check.whole(window=size)
+    check.not_negative(xi=xi, scale=scale)
+    everyone = jnp.arange(spec.num_arms)
+
+    def init(key: Key) -> SwUcbState:
+        nothing = jnp.zeros(spec.num_arms)
+        pulls = jnp.zeros(spec.num_arms, jnp.int32)
+        nobody = jnp.full(size, -1, jnp.int32)
+        return SwUcbState(nobody, jnp.zeros(size), jnp.int32(0), pulls, nothing, nothing)
+
+    def act(
+        key: Key, state: SwUcbState, context: Array, available: Array
+    ) -> tuple[Decision, SwUcbState]:
+        pulls = state.pulls
+        held = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)  # min(t, window)
+        index = state.sums / pulls + scale * jnp.sqrt(xi * jnp.log(held) / pulls)
+        law = greedy_law(jnp.where(pulls == 0, jnp.inf, index), available)
+        arm = draw(key, law)
+        return Decision(arm, law, arm), state
+
+    def learn(state: SwUcbState, arm: Array, reward: Array) -> SwUcbState:
+        slot = state.slot
+        comes, goes = everyone == arm, everyone == state.arms[slot]
+        gain = jnp.where(comes, reward, 0.0)
+        loss = jnp.where(goes, state.rewards[slot], 0.0)
+        lap = jnp.where(slot == 0, 0.0, state.lap) + gain
+        # Sums that add and subtract drift in float32. At the end of a lap the window holds just
+        # what the lap has added up, and starts from there.
+        sums = jnp.where(slot == size - 1, lap, state.sums + gain - loss)
+        return SwUcbState(
+            state.arms.at[slot].set(arm),
+            state.rewards.at[slot].set(reward),
+            (slot + 1) % size,
+            state.pulls + comes - goes,
+            sums,
+            lap,
+        )
+
+    return Policy(init, act, learn)
+
+
+def default_window(horizon: int) -> int:
+    """The paper's order of growth, with a constant of 4."""
+    return max(1, min(horizon, math.ceil(4 * math.sqrt(horizon * math.log(horizon)))))
