@@ -8,7 +8,7 @@ from scipy import stats
 
 from driftbandits import keys
 from driftbandits.parts import gamma
-from driftbandits.policies.thompson import sample_log_odds
+from driftbandits.parts.coins import sample_log_odds
 
 DRAWS = 400_000
 SHAPES = [1.0, 1.2, 2.0, 5.0, 40.0, 1e3, 1e5, 1e7]
