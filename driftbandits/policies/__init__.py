@@ -5,12 +5,18 @@ from functools import lru_cache
 
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.discounted_thompson import discounted_thompson
 from driftbandits.policies.eff_fewa import eff_fewa
+from driftbandits.policies.exp3 import exp3
+from driftbandits.policies.exp3_s import exp3_s
 from driftbandits.policies.fewa import fewa
+from driftbandits.policies.gaussian_thompson import gaussian_thompson
 from driftbandits.policies.lin_ts import lin_ts
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.rexp3 import rexp3
+from driftbandits.policies.sw_thompson import sw_thompson
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
 from driftbandits.policies.ucb import ucb
@@ -19,10 +25,16 @@ from driftbandits.policies.uniform import uniform
 POLICIES: dict[str, Callable[..., Policy]] = {
     "recurrent": recurrent,
     "thompson": thompson,
+    "discounted_thompson": discounted_thompson,
+    "sw_thompson": sw_thompson,
+    "gaussian_thompson": gaussian_thompson,
     "ucb": ucb,
     "swa": swa,
     "fewa": fewa,
     "eff_fewa": eff_fewa,
+    "exp3": exp3,
+    "exp3_s": exp3_s,
+    "rexp3": rexp3,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
     "uniform": uniform,
