@@ -5,10 +5,10 @@
     score_k ~ N((prior_weight prior_mean + weight_k mean_k) / total_k, noise^2 / total_k)
     arm = argmax score
 
-Thompson (1933), with the conjugate prior of a normal mean whose noise is known. A discount below 1
-is that of Qi, Wang & Zhu (2023), "Discounted Thompson sampling for non-stationary bandit problems":
-the weights of ALL arms fade with every step, so that the posterior of an arm that is not pulled
-widens back to the prior. Differences from the paper: it has no prior, and a variance of 1 / weight.
+Thompson (1933), with the conjugate prior of a normal mean whose noise is known. With a discount
+below 1 the weights of ALL arms fade with every step, so that the posterior of an arm that is not
+pulled widens back to the prior; the idea is that of Qi, Wang & Zhu (2023), "Discounted Thompson
+sampling for non-stationary bandit problems". Differences from the paper: prior and noise are ours.
 
 Our reading: a step is a decision. A reward that comes n decisions late has the weight that would
 be left had it come at once. Weighted means are kept, not sums, which would lose digits in float32.

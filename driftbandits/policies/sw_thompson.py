@@ -8,9 +8,9 @@ settings". An arm that is not in the window has the prior Beta(1, 1). Rewards th
 clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
 
 Our reading: the window holds decisions. One whose reward has not come holds an empty place, and a
-reward that comes after its decision has left the window is not counted. The paper gives the window
-only up to a constant; ours is the one that Garivier & Moulines (2011) use in their simulations,
-4 sqrt(T ln T), with T = 10,000 where the horizon is unknown.
+reward that comes after its decision has left the window is not counted. The default window is ours,
+borrowed from what sliding-window UCB is often run with: 4 sqrt(T ln T), with T = 10,000 where the
+horizon is unknown.
 
 Use it when coins jump at unknown times: what is older than the window is gone for good, where a
 discount leaves a tail. Not when nothing drifts, for it never stops exploring. Not when there are
