@@ -50,7 +50,7 @@ def bits_in_every_reader() -> None:
 def sampler_of_jax() -> None:
     import jax
 
-    replace("driftbandits.policies.thompson", "sample_log_gamma", jax.random.loggamma)
+    replace("driftbandits.parts.coins", "sample_log_gamma", jax.random.loggamma)
 
 
 def indices() -> None:

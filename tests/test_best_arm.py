@@ -41,6 +41,8 @@ def coins(a: list[float], b: list[float]) -> tuple[np.ndarray, np.ndarray]:
         ([1, 1], [1_000_000, 1_000_000]),
         ([1_000_000, 999_998, 500_000], [1, 3, 2]),
         ([3, 400, 20_000, 1], [5, 500, 21_000, 1]),
+        ([1.0001, 1.02, 1.3, 2.7], [1.6, 1.004, 1.0, 9.9]),  # as a discount leaves them
+        ([1.0, 10_000.5], [9999.7, 1.3]),
     ],
 )
 def test_coins(a: list[float], b: list[float]) -> None:
@@ -58,6 +60,16 @@ def test_random_coins() -> None:
             means = 0.5 + generator.normal(size=num_arms) * 0.5 / np.sqrt(pulls.max())
         wins = np.round(pulls * np.clip(means, 0, 1))
         law, expected = coins(list(1 + wins), list(1 + np.round(pulls) - np.round(wins)))
+        np.testing.assert_allclose(law, expected, atol=1e-4)
+
+
+def test_random_coins_with_broken_counts() -> None:
+    """As a discount leaves them, from hardly anything to ten thousand pulls."""
+    generator = np.random.default_rng(1)
+    for _ in range(15):
+        num_arms = int(generator.choice([2, 5, 10]))
+        wins, losses = 10 ** generator.uniform(-4, 4, (2, num_arms))
+        law, expected = coins(list(1 + wins), list(1 + losses))
         np.testing.assert_allclose(law, expected, atol=1e-4)
 
 

@@ -8,10 +8,10 @@ from scipy import stats
 
 from driftbandits import keys
 from driftbandits.parts import gamma
-from driftbandits.policies.thompson import sample_log_odds
+from driftbandits.parts.coins import sample_log_odds
 
 DRAWS = 400_000
-SHAPES = [1.0, 1.2, 2.0, 5.0, 40.0, 1e3, 1e5, 1e7]
+SHAPES = [1.0, 1.003, 1.2, 2.0, 5.0, 40.0, 1e3, 9876.5, 1e5, 1e7]
 
 
 @jax.jit
@@ -37,7 +37,18 @@ def test_gamma_moments(shape):
     assert abs(values.var() * shape - 1) < 4.5 * np.sqrt((fourth - 1) / DRAWS) + 2e-3
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 30), (4, 2), (300, 700), (20_000, 10_000)])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1, 1),
+        (1, 30),
+        (4, 2),
+        (300, 700),
+        (20_000, 10_000),
+        (1.002, 1.4),  # counts that a discount has broken
+        (1.3, 987.6),
+    ],
+)
 def test_log_odds_are_those_of_a_beta(a, b):
     own, arms = jax.random.split(keys.key(7), DRAWS // 8), jnp.ones(4)
     odds = jax.jit(jax.vmap(lambda key: sample_log_odds(key, a * arms, b * arms)))(own).ravel()

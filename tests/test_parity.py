@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec
-from driftbandits.policies.thompson import sample_log_odds
+from driftbandits.parts.coins import sample_log_odds
 
 from . import transcriptions as paper
 from .playing import (

@@ -6,16 +6,22 @@ from functools import lru_cache
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
 from driftbandits.policies.d_ucb import d_ucb
+from driftbandits.policies.discounted_thompson import discounted_thompson
 from driftbandits.policies.eff_fewa import eff_fewa
 from driftbandits.policies.eff_raw_ucb import eff_raw_ucb
 from driftbandits.policies.epsilon_greedy import epsilon_greedy
+from driftbandits.policies.exp3 import exp3
+from driftbandits.policies.exp3_s import exp3_s
 from driftbandits.policies.fewa import fewa
+from driftbandits.policies.gaussian_thompson import gaussian_thompson
 from driftbandits.policies.kl_ucb import kl_ucb
 from driftbandits.policies.lin_ts import lin_ts
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.raw_ucb import raw_ucb
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.rexp3 import rexp3
+from driftbandits.policies.sw_thompson import sw_thompson
 from driftbandits.policies.sw_ucb import sw_ucb
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
@@ -25,6 +31,9 @@ from driftbandits.policies.uniform import uniform
 POLICIES: dict[str, Callable[..., Policy]] = {
     "recurrent": recurrent,
     "thompson": thompson,
+    "discounted_thompson": discounted_thompson,
+    "sw_thompson": sw_thompson,
+    "gaussian_thompson": gaussian_thompson,
     "ucb": ucb,
     "kl_ucb": kl_ucb,
     "sw_ucb": sw_ucb,
@@ -34,6 +43,9 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "eff_fewa": eff_fewa,
     "raw_ucb": raw_ucb,
     "eff_raw_ucb": eff_raw_ucb,
+    "exp3": exp3,
+    "exp3_s": exp3_s,
+    "rexp3": rexp3,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
     "epsilon_greedy": epsilon_greedy,

@@ -9,14 +9,11 @@ that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algor
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import require_some
-from driftbandits.parts.beta import best_coin_probabilities
-from driftbandits.parts.gamma import sample_log_gamma
+from driftbandits.parts.coins import Toss, choose_coin, is_won
 
 
 class ThompsonState(NamedTuple):
@@ -24,14 +21,8 @@ class ThompsonState(NamedTuple):
     losses: Array  # (num_arms,) int32
 
 
-class ThompsonTicket(NamedTuple):
-    arm: Array  # () int32
-    level: Array  # () float32, uniform; the coin comes up a win where the reward is above it
-
-
 def thompson(spec: BanditSpec) -> Policy:
     """Thompson sampling with Beta posteriors; it believes that nothing drifts."""
-    low, high = spec.reward_range
 
     def init(key: Key) -> ThompsonState:
         nothing = jnp.zeros(spec.num_arms, jnp.int32)
@@ -40,24 +31,11 @@ def thompson(spec: BanditSpec) -> Policy:
     def act(
         key: Key, state: ThompsonState, context: Array, available: Array
     ) -> tuple[Decision, ThompsonState]:
-        require_some(available)
-        odds_key, level_key = jax.random.split(key)
-        a, b = (1 + count.astype(jnp.float32) for count in state)
-        odds = sample_log_odds(odds_key, a, b)
-        arm = jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32)
-        ticket = ThompsonTicket(arm, jax.random.uniform(level_key))
-        return Decision(arm, best_coin_probabilities(a, b, available), ticket), state
+        return choose_coin(key, *state, available), state
 
-    def learn(state: ThompsonState, ticket: ThompsonTicket, reward: Array) -> ThompsonState:
-        share = (jnp.clip(reward, low, high) - low) / (high - low)
-        pulled = jnp.arange(spec.num_arms) == ticket.arm
-        won = ticket.level < share
+    def learn(state: ThompsonState, toss: Toss, reward: Array) -> ThompsonState:
+        pulled = jnp.arange(spec.num_arms) == toss.arm
+        won = is_won(toss, reward, spec.reward_range)
         return ThompsonState(state.wins + (pulled & won), state.losses + (pulled & ~won))
 
     return Policy(init, act, learn)
-
-
-def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
-    """log(theta / (1 - theta)), theta ~ Beta(a, b): near 1 float32 cannot tell thetas apart."""
-    wins, losses = jnp.split(sample_log_gamma(key, jnp.concatenate([a, b])), 2)
-    return wins - losses

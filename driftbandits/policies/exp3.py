@@ -1,0 +1,66 @@
+"""Exp3: exponential weights for rewards that an adversary may choose.
+
+    p_k = (1 - gamma) w_k / sum_j w_j + gamma / K;   arm ~ p
+    w_a *= exp(gamma x / (K p_a)) for the pulled arm a, x the reward's share of its range
+
+Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem". Unless
+given, gamma is that of their corollary 3.2, min(1, sqrt(K ln K / ((e - 1) T))), with T = 10,000
+where the horizon is unknown. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+
+Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
+them; an arm gains nothing while it sleeps, so it wakes up behind the others. A reward is divided by
+the probability that its arm had when it was chosen, however late it comes.
+
+Use it when rewards may react to what is pulled, or nothing can be assumed of them: it is as good as
+the best single arm in hindsight, up to about 2.6 sqrt(K T ln K). Not when the best arm changes:
+its weights remember for ever, and exp3_s or rexp3 forget. Not when rewards are plain noise around
+steady means, where thompson loses far less.
+
+It ignores the context.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.exp3 import (
+    Exp3Ticket,
+    check_gamma,
+    choose_by_weight,
+    exp3_gamma,
+    gains,
+    normalised,
+)
+from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.shares import share_of
+
+
+class Exp3State(NamedTuple):
+    log_weights: Array  # (num_arms,) float32, the highest is 0
+
+
+def exp3(spec: BanditSpec, *, gamma: float | None = None) -> Policy:
+    """Exponential weights for adversarial rewards; as good as the best single arm.
+
+    Args:
+        gamma: share of exploration, and rate of learning; none is the formula with the horizon.
+    """
+    if gamma is not None:
+        check_gamma(gamma)
+    rate = exp3_gamma(spec.num_arms, horizon_of(spec)) if gamma is None else gamma
+
+    def init(key: Key) -> Exp3State:
+        return Exp3State(jnp.zeros(spec.num_arms))
+
+    def act(
+        key: Key, state: Exp3State, context: Array, available: Array
+    ) -> tuple[Decision, Exp3State]:
+        return choose_by_weight(key, state.log_weights, rate, available), state
+
+    def learn(state: Exp3State, ticket: Exp3Ticket, reward: Array) -> Exp3State:
+        share = share_of(reward, spec.reward_range)
+        return Exp3State(normalised(state.log_weights + gains(ticket, share, rate, spec.num_arms)))
+
+    return Policy(init, act, learn)

@@ -1,0 +1,105 @@
+"""Gaussian Thompson sampling: normal posteriors of the means, for rewards of any scale.
+
+    weight_k = sum of discount^age over the rewards of arm k;   mean_k their mean with these weights
+    prior_weight = noise^2 / prior_deviation^2;   total_k = prior_weight + weight_k
+    score_k ~ N((prior_weight prior_mean + weight_k mean_k) / total_k, noise^2 / total_k)
+    arm = argmax score
+
+Thompson (1933), with the conjugate prior of a normal mean whose noise is known. With a discount
+below 1 the weights of ALL arms fade with every step, so that the posterior of an arm that is not
+pulled widens back to the prior; the idea is that of Qi, Wang & Zhu (2023), "Discounted Thompson
+sampling for non-stationary bandit problems". Differences from the paper: prior and noise are ours.
+
+Our reading: a step is a decision. A reward that comes n decisions late has the weight that would
+be left had it come at once. Weighted means are kept, not sums, which would lose digits in float32.
+
+Use it when rewards are real numbers whose noise is roughly known, and with a discount such as 0.999
+when they drift. Not when the noise is guessed far too low: it would trust its first rewards and
+stay with them. Not when rewards depend on a context that can be seen, as on the wheel.
+
+It ignores the context.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import require_some
+from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.fading import check_discount, faded
+
+LEAST_NOISE = 1e-6  # of the prior deviation; float32 holds no finer scores
+LEAST_WEIGHT = 1e-30
+
+
+class GaussianThompsonState(NamedTuple):
+    weights: Array  # (num_arms,) float32, discounted counts of the rewards
+    means: Array  # (num_arms,) float32, of the rewards, each with its weight
+    time: Array  # () int32, decisions
+
+
+class GaussianTicket(NamedTuple):
+    arm: Array  # () int32
+    time: Array  # () int32, decisions with this one
+
+
+def gaussian_thompson(
+    spec: BanditSpec,
+    *,
+    discount: float = 1.0,
+    prior_mean: float | None = None,
+    prior_deviation: float | None = None,
+    noise: float | None = None,
+) -> Policy:
+    """Thompson sampling with normal posteriors, for rewards of any scale; it may forget.
+
+    Args:
+        discount: what is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
+        prior_mean: what an arm is thought to pay; none is the middle of the reward range.
+        prior_deviation: of what it pays from that; none is the width of the reward range.
+        noise: standard deviation of a reward from its mean; none is the noise of the problem.
+    """
+    check_discount(discount)
+    low, high = spec.reward_range
+    centre = (low + high) / 2 if prior_mean is None else prior_mean
+    width = high - low if prior_deviation is None else prior_deviation
+    spread = spec.noise if noise is None else noise
+    if not check.is_number(centre):
+        check.fail("prior_mean", "a number", centre)
+    check.positive(prior_deviation=width)
+    check.not_negative(noise=spread)
+    spread = max(spread, LEAST_NOISE * width)
+    prior_weight = (spread / width) ** 2  # in rewards
+
+    def init(key: Key) -> GaussianThompsonState:
+        nothing = jnp.zeros(spec.num_arms)
+        return GaussianThompsonState(nothing, nothing, jnp.int32(0))
+
+    def act(
+        key: Key, state: GaussianThompsonState, context: Array, available: Array
+    ) -> tuple[Decision, GaussianThompsonState]:
+        require_some(available)
+        total = state.weights + prior_weight
+        means = centre + (state.means - centre) * (state.weights / total)
+        deviations = spread * jax.lax.rsqrt(total)
+        scores = means + deviations * jax.random.normal(key, (spec.num_arms,))
+        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
+        law = best_score_probabilities(means, deviations, available)
+        time = state.time + 1
+        later = state._replace(weights=discount * state.weights, time=time)
+        return Decision(arm, law, GaussianTicket(arm, time)), later
+
+    def learn(
+        state: GaussianThompsonState, ticket: GaussianTicket, reward: Array
+    ) -> GaussianThompsonState:
+        pulled = jnp.arange(spec.num_arms) == ticket.arm
+        weight = jnp.where(pulled, faded(discount, state.time, ticket.time), 0.0)
+        weights = state.weights + weight
+        gain = weight / jnp.maximum(weights, LEAST_WEIGHT)
+        return state._replace(weights=weights, means=state.means + gain * (reward - state.means))
+
+    return Policy(init, act, learn)

@@ -1,0 +1,109 @@
+"""Rexp3: Exp3 that starts afresh after every batch of pulls.
+
+    batch = ceil((K ln K)^(1/3) (T / V)^(2/3));   gamma = min(1, sqrt(K ln K / ((e - 1) batch)))
+    exp3.py with this gamma, all weights equal again at the start of every batch
+
+Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary rewards". V
+bounds the variation sum_t max_k |mu_k(t + 1) - mu_k(t)| of the means, in widths of the reward
+range. T = 10,000 where the horizon is unknown. Rewards are clipped to `spec.reward_range` and
+scaled to [0, 1]. The default V = 1 is ours: over 10,000 pulls of ten arms it makes batches of 1321
+pulls. Sinusoids of that period have a V of about 6, but lose a third less with V = 1 than with 10:
+the formula guards against the worst drift.
+
+Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
+them. A batch is a number of decisions; a reward that comes after its batch is not counted.
+
+Use it when means drift within a known budget, in whatever way, and a guarantee matters more than
+the regret of the day. Not when batches are short: it explores afresh in each, and with many arms
+hardly gets further; discounted_thompson then loses less. Not when rewards come later than a batch.
+
+It ignores the context.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.exp3 import (
+    Exp3Ticket,
+    check_gamma,
+    choose_by_weight,
+    exp3_gamma,
+    gains,
+    normalised,
+)
+from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.shares import share_of
+
+
+class Rexp3State(NamedTuple):
+    log_weights: Array  # (num_arms,) float32, the highest is 0
+    batch: Array  # () int32, batches before this one
+    left: Array  # () int32, decisions until the next batch
+
+
+class Rexp3Ticket(NamedTuple):
+    pull: Exp3Ticket
+    batch: Array  # () int32
+
+
+def rexp3(
+    spec: BanditSpec,
+    *,
+    variation: float = 1.0,
+    batch: int | None = None,
+    gamma: float | None = None,
+) -> Policy:
+    """Exponential weights that start afresh in batches, for means that drift within a budget.
+
+    Args:
+        variation: V, how far the means move in all, in widths of the reward range.
+        batch: pulls between two starts; none is the formula with V and the horizon.
+        gamma: share of exploration, and rate of learning; none is the formula with the batch.
+    """
+    check.positive(variation=variation)
+    length = batch_length(spec.num_arms, horizon_of(spec), variation) if batch is None else batch
+    check.whole(batch=length)
+    if gamma is not None:
+        check_gamma(gamma)
+    rate = exp3_gamma(spec.num_arms, length) if gamma is None else gamma
+
+    def init(key: Key) -> Rexp3State:
+        return Rexp3State(jnp.zeros(spec.num_arms), jnp.int32(0), jnp.int32(length))
+
+    def act(
+        key: Key, state: Rexp3State, context: Array, available: Array
+    ) -> tuple[Decision, Rexp3State]:
+        state = next_batch(state, length)
+        decision = choose_by_weight(key, state.log_weights, rate, available)
+        ticket = Rexp3Ticket(decision.ticket, state.batch)
+        return decision._replace(ticket=ticket), state._replace(left=state.left - 1)
+
+    def learn(state: Rexp3State, ticket: Rexp3Ticket, reward: Array) -> Rexp3State:
+        share = share_of(reward, spec.reward_range)
+        new = jnp.where(
+            ticket.batch == state.batch, gains(ticket.pull, share, rate, spec.num_arms), 0.0
+        )
+        return state._replace(log_weights=normalised(state.log_weights + new))
+
+    return Policy(init, act, learn)
+
+
+def batch_length(num_arms: int, horizon: int, variation: float) -> int:
+    """The formula above, from 1 to the horizon."""
+    length = (num_arms * math.log(num_arms)) ** (1 / 3) * (horizon / variation) ** (2 / 3)
+    return max(1, math.ceil(min(length, horizon)))
+
+
+def next_batch(state: Rexp3State, length: int) -> Rexp3State:
+    """Forgets everything when a batch is over."""
+    over = state.left == 0
+    return Rexp3State(
+        jnp.where(over, 0.0, state.log_weights),
+        state.batch + over,
+        jnp.where(over, length, state.left),
+    )

@@ -1,0 +1,99 @@
+"""Sliding-window Thompson sampling: Beta posteriors of the last `window` pulls.
+
+    theta_k ~ Beta(1 + wins_k, 1 + losses_k), counted over the last `window` pulls of all arms
+    arm = argmax theta
+
+Trovo, Paladino, Restelli & Gatti (2020), "Sliding-window Thompson sampling for non-stationary
+settings". An arm that is not in the window has the prior Beta(1, 1). Rewards that are not coins are
+clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
+
+Our reading: the window holds decisions. One whose reward has not come holds an empty place, and a
+reward that comes after its decision has left the window is not counted. The default window is ours,
+borrowed from what sliding-window UCB is often run with: 4 sqrt(T ln T), with T = 10,000 where the
+horizon is unknown.
+
+Use it when coins jump at unknown times: what is older than the window is gone for good, where a
+discount leaves a tail. Not when nothing drifts, for it never stops exploring. Not when there are
+nearly as many arms as pulls in the window: it cannot know them all at a time.
+
+It ignores the context.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.coins import Toss, choose_coin, is_won
+from driftbandits.parts.horizon import horizon_of
+
+EMPTY = -1
+
+
+class SwThompsonState(NamedTuple):
+    outcomes: Array  # (window,) int32, ring buffer: 2 arm + (1 if won), or EMPTY
+    wins: Array  # (num_arms,) int32, in the window
+    losses: Array  # (num_arms,) int32, in the window
+    time: Array  # () int32, decisions
+
+
+class WindowToss(NamedTuple):
+    toss: Toss
+    time: Array  # () int32, decisions before this one
+
+
+def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
+    """Thompson sampling with Beta posteriors of the last pulls only.
+
+    Args:
+        window: how many pulls count; none is 4 sqrt(T ln T).
+    """
+    if window is None:
+        window = window_length(horizon_of(spec))
+    check.whole(window=window)
+    size = min(window, spec.horizon or window)
+
+    def init(key: Key) -> SwThompsonState:
+        nothing = jnp.zeros(spec.num_arms, jnp.int32)
+        return SwThompsonState(jnp.full(size, EMPTY, jnp.int32), nothing, nothing, jnp.int32(0))
+
+    def act(
+        key: Key, state: SwThompsonState, context: Array, available: Array
+    ) -> tuple[Decision, SwThompsonState]:
+        decision = choose_coin(key, state.wins, state.losses, available)
+        ticket = WindowToss(decision.ticket, state.time)
+        return decision._replace(ticket=ticket), make_room(state)
+
+    def learn(state: SwThompsonState, ticket: WindowToss, reward: Array) -> SwThompsonState:
+        slot = ticket.time % size
+        won = is_won(ticket.toss, reward, spec.reward_range)
+        in_time = state.time - ticket.time <= size
+        outcome = jnp.where(in_time, 2 * ticket.toss.arm + won, EMPTY)
+        kept = jnp.where(in_time, outcome, state.outcomes[slot])
+        return count(state._replace(outcomes=state.outcomes.at[slot].set(kept)), outcome, 1)
+
+    return Policy(init, act, learn)
+
+
+def window_length(horizon: int) -> int:
+    """4 sqrt(T ln T), at least 1."""
+    return max(1, math.ceil(4 * math.sqrt(horizon * math.log(horizon))))
+
+
+def make_room(state: SwThompsonState) -> SwThompsonState:
+    """One more decision has been made: the oldest one leaves, and an empty place takes over."""
+    slot = state.time % state.outcomes.size
+    state = count(state, state.outcomes[slot], -1)
+    return state._replace(outcomes=state.outcomes.at[slot].set(EMPTY), time=state.time + 1)
+
+
+def count(state: SwThompsonState, outcome: Array, times: int) -> SwThompsonState:
+    """The counts with an outcome added, or taken off."""
+    arms = jnp.arange(state.wins.size)
+    return state._replace(
+        wins=state.wins + times * (outcome == 2 * arms + 1),
+        losses=state.losses + times * (outcome == 2 * arms),
+    )
