@@ -10,8 +10,8 @@ rewards is that of the numbers.
 Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem".
 
 Without a file there are two arms that pay 1 and 0 in turns, in stretches of 1, 2, 4, ..., 4096
-steps: each is longer than all before it, so that the arm that has paid best so far is mostly the
-wrong one.
+steps. Each is longer than all before it, so that the arm that has paid best so far is the wrong one
+in a third of all steps, however late it is.
 
 It stands for an opponent, or for a recorded sequence of which nothing shall be assumed.
 """
