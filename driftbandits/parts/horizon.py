@@ -1,5 +1,7 @@
 """The horizon, for settings that theory makes depend on it."""
 
+import math
+
 from driftbandits.core import BanditSpec
 
 UNKNOWN = 10_000
@@ -8,3 +10,9 @@ UNKNOWN = 10_000
 def horizon_of(spec: BanditSpec) -> int:
     """As the problem tells, or 10,000 pulls where it does not."""
     return spec.horizon or UNKNOWN
+
+
+def usual_window(spec: BanditSpec) -> int:
+    """4 sqrt(T ln T), but at most the horizon T: Garivier & Moulines (2011)."""
+    horizon = horizon_of(spec)
+    return max(1, min(horizon, math.ceil(4 * math.sqrt(horizon * math.log(horizon)))))

@@ -24,6 +24,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
+from driftbandits.parts.horizon import horizon_of
 
 UNKNOWN_HORIZON = 10_000
 FORGOTTEN = 1e-30  # below it float32 loses the digits of X / N
@@ -48,7 +49,7 @@ def d_ucb(
     low, high = spec.reward_range
     scale = high - low if scale is None else scale
     if discount is None:
-        discount = 1 - 1 / (4 * math.sqrt(spec.horizon or UNKNOWN_HORIZON))
+        discount = 1 - 1 / (4 * math.sqrt(horizon_of(spec)))
     if not check.is_number(discount) or not 0 < discount <= 1:
         check.fail("discount", "a number in (0, 1]", discount)
     check.not_negative(xi=xi, scale=scale)

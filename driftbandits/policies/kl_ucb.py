@@ -24,6 +24,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import count_pull, draw, greedy_law
+from driftbandits.parts.shares import share_of
 
 STEPS = 3
 LEAST_MEAN = 1e-30
@@ -41,7 +42,6 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
     Args:
         c: of the term ln(ln(t)) (the theory asks for 3, practice for 0).
     """
-    low, high = spec.reward_range
     check.not_negative(c=c)
 
     def init(key: Key) -> KlUcbState:
@@ -59,7 +59,7 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
         return Decision(arm, law, arm), state
 
     def learn(state: KlUcbState, arm: Array, reward: Array) -> KlUcbState:
-        share = (jnp.clip(reward, low, high) - low) / (high - low)
+        share = share_of(reward, spec.reward_range)
         pulled = jnp.arange(spec.num_arms) == arm
         return KlUcbState(count_pull(state.pulls, arm), state.sums + jnp.where(pulled, share, 0.0))
 

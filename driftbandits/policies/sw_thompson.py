@@ -19,7 +19,6 @@ nearly as many arms as pulls in the window: it cannot know them all at a time.
 It ignores the context.
 """
 
-import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -28,7 +27,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.coins import Toss, choose_coin, is_won
-from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.horizon import usual_window
 
 EMPTY = -1
 
@@ -52,7 +51,7 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
         window: how many pulls count; none is 4 sqrt(T ln T).
     """
     if window is None:
-        window = window_length(horizon_of(spec))
+        window = usual_window(spec)
     check.whole(window=window)
     size = min(window, spec.horizon or window)
 
@@ -76,11 +75,6 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
         return count(state._replace(outcomes=state.outcomes.at[slot].set(kept)), outcome, 1)
 
     return Policy(init, act, learn)
-
-
-def window_length(horizon: int) -> int:
-    """4 sqrt(T ln T), at least 1."""
-    return max(1, math.ceil(4 * math.sqrt(horizon * math.log(horizon))))
 
 
 def make_room(state: SwThompsonState) -> SwThompsonState:

@@ -16,7 +16,6 @@ so every arm costs pulls in every window.
 It ignores the context.
 """
 
-import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,8 +24,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
-
-UNKNOWN_HORIZON = 10_000
+from driftbandits.parts.horizon import usual_window
 
 
 class SwUcbState(NamedTuple):
@@ -51,7 +49,7 @@ def sw_ucb(
     """
     low, high = spec.reward_range
     scale = high - low if scale is None else scale
-    size = default_window(spec.horizon or UNKNOWN_HORIZON) if window is None else window
+    size = usual_window(spec) if window is None else window
     check.whole(window=size)
     check.not_negative(xi=xi, scale=scale)
     everyone = jnp.arange(spec.num_arms)
@@ -91,8 +89,3 @@ def sw_ucb(
         )
 
     return Policy(init, act, learn)
-
-
-def default_window(horizon: int) -> int:
-    """The paper's order of growth, with a constant of 4."""
-    return max(1, min(horizon, math.ceil(4 * math.sqrt(horizon * math.log(horizon)))))
