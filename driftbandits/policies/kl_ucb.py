@@ -9,8 +9,8 @@ the rewards so far; ln(ln(t)) counts as 0 while it is negative. Rewards are clip
 by Newton's method in u = ln((1 - p) / (1 - q)), in which kl is convex: three steps from a start
 above the root reach what float32 can tell apart.
 
-Use it when nothing drifts: for coins no policy's regret grows more slowly with the horizon, and it
-draws nothing at random. Not when means move: it believes all it has ever seen alike.
+Use it when nothing drifts: for coins its regret grows as slowly with the horizon as any can, and it
+draws only ties at random. Not when means move: it believes all it has ever seen alike.
 
 It ignores the context.
 """

@@ -12,8 +12,8 @@ time in proportion to num_arms times the pulls of the most pulled arm, or times 
 that is less.
 
 Use it when rewards only fall, by being pulled or with time; one setting serves both. Not when means
-rise again: an arm's bad past is left behind only by pulling it, and a long horizon asks for
-eff_raw_ucb, which is nearly as good at a fraction of the time.
+rise again (an arm that looked bad is hardly tried), when rewards vary more than `spec.noise` says,
+or over a long horizon, where eff_raw_ucb takes a fraction of the time.
 
 It ignores the context.
 """
