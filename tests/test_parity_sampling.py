@@ -254,7 +254,7 @@ def test_rewards_that_come_after_the_window_do_not_count() -> None:
     expected = sum(pulled_once(tickets[t].toss, 1) for t in (29, 10, 25))
     np.testing.assert_array_equal(state.wins, expected)
     _, act, _ = compiled("sw_thompson(window=20)", BanditSpec(5, 0, HORIZON))
-    for _ in range(20):
+    for _ in range(40):
         _, state = act(KEY, state, NO_CONTEXT, ALL)
     assert not np.any([state.wins, state.losses]), "none is left, and none was taken off twice"
 
