@@ -5,9 +5,13 @@ from functools import lru_cache
 
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.bandit_over_bandit import bandit_over_bandit
+from driftbandits.policies.cusum_ucb import cusum_ucb
 from driftbandits.policies.eff_fewa import eff_fewa
 from driftbandits.policies.fewa import fewa
+from driftbandits.policies.glr_ucb import glr_ucb
 from driftbandits.policies.lin_ts import lin_ts
+from driftbandits.policies.m_ucb import m_ucb
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
@@ -23,6 +27,10 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "swa": swa,
     "fewa": fewa,
     "eff_fewa": eff_fewa,
+    "cusum_ucb": cusum_ucb,
+    "m_ucb": m_ucb,
+    "glr_ucb": glr_ucb,
+    "bandit_over_bandit": bandit_over_bandit,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
     "uniform": uniform,
