@@ -8,12 +8,24 @@
 Liu, Lee & Shroff (2018), "A change-detection based framework for piecewise-stationary multi-armed
 bandit problem". Pulls and means are those since the arm's last alarm, n is the sum of these pulls.
 Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
-TODO
+
+Differences from the paper: its threshold is ln(horizon / changes) over a constant that it leaves
+open. Ours is 8 drift, by which five coins raise about one false alarm in 10000 pulls. The default
+exploration is a tenth of the paper's sqrt(changes / horizon * ln(horizon / changes)). With
+these, five changes in 10000 pulls of five coins cost less than ucb's regret.
+
+Use it when arms jump now and then, each at its own time, by more than twice `drift`, and nothing
+happens in between. Not when rewards glide: the test then rings too late or too often. Not when
+most arms are hardly ever pulled and it is one of them that rises: it is noticed only after
+`warm_up` pulls and some more.
+
+It ignores the context.
 """
 
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -48,12 +60,12 @@ def cusum_ucb(
     """UCB that forgets an arm when a CUSUM test says that it has changed.
 
     Args:
-        changes: expected within the horizon.
+        changes: expected within the horizon (10000 where it is unknown).
         warm_up: rewards of an arm that tell its mean; later ones are tested against it.
         drift: of the mean that goes unnoticed, as a share of the reward range.
         threshold: of the test; none is ln(horizon / changes) / (8 drift).
         exploration: probability of a uniform arm; none is
-            sqrt(changes / horizon * ln(horizon / changes)).
+            0.1 sqrt(changes / horizon * ln(horizon / changes)).
         xi: scales the square of the confidence bonus.
     """
     check.positive(changes=changes, drift=drift)
@@ -63,7 +75,7 @@ def cusum_ucb(
     if threshold is None:
         threshold = math.log(length) / (8 * drift)
     if exploration is None:
-        exploration = math.sqrt(math.log(length) / length)
+        exploration = 0.1 * math.sqrt(math.log(length) / length)
     check.positive(threshold=threshold)
     check.probability(exploration=exploration)
 
@@ -103,5 +115,5 @@ def cusum_ucb(
 
 def forget(state: CusumUcbState, alarm: Array) -> CusumUcbState:
     """Starts the arms with an alarm afresh."""
-    afresh = [jnp.where(alarm, jnp.zeros_like(value), value) for value in state[:-1]]
-    return CusumUcbState(*afresh, state.alarms + alarm)
+    afresh: CusumUcbState = jax.tree.map(lambda value: jnp.where(alarm, 0, value), state)
+    return afresh._replace(alarms=state.alarms + alarm)

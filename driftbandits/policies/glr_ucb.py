@@ -8,12 +8,25 @@
 Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB". m_i:j is the mean of
 the arm's i-th to j-th reward, n its pulls and t_k the rewards of all arms since its last restart;
 kl is that of coins. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
-TODO
+
+Differences from the paper: all arms are tested together, after every check_every-th reward of any
+of them, where the paper tests the pulled arm at once; s is a multiple of `stride`; and of an arm
+with more than `longest` pulls only the last ones are tested. So one test in ten steps serves all
+runs of a simulation, and memory is bounded. delta, the tenth in front of `exploration` and the
+missing ln ln are those of the authors' experiments.
+
+Use it when arms jump now and then: unlike cusum_ucb and m_ucb it need not be told what size of
+change matters. Local restarts suit arms that change one at a time; where all change together,
+restart=global is better. Not when rewards glide slowly, which looks like no change for long. Not
+when changes are many, for each costs it some dozens of pulls of the arm.
+
+It ignores the context.
 """
 
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -56,7 +69,7 @@ def glr_ucb(
     """kl-UCB that forgets an arm when a likelihood ratio test says that it has changed.
 
     Args:
-        changes: expected within the horizon.
+        changes: expected within the horizon (10000 where it is unknown).
         restart: what an alarm makes it forget: local is the arm, global all arms.
         delta: probability of a false alarm; none is 1 / sqrt(num_arms * changes * horizon),
             without num_arms where restarts are global.
@@ -92,7 +105,10 @@ def glr_ucb(
     def act(
         key: Key, state: GlrUcbState, context: Array, available: Array
     ) -> tuple[Decision, GlrUcbState]:
-        greedy, uniform = greedy_law(kl_index(state.arms, loglog), available), uniform_law(available)
+        greedy, uniform = (
+            greedy_law(kl_index(state.arms, loglog), available),
+            uniform_law(available),
+        )
         law = (1 - exploration) * greedy + exploration * uniform
         arm = draw(key, law)
         return Decision(arm, law, arm), state
@@ -110,8 +126,8 @@ def glr_ucb(
             threshold = jnp.log(3 / delta) + 1.5 * jnp.log(arms.pulls)
             alarm = likelihood_ratio(arms, marks, stride) >= threshold
             forgotten = alarm if restart == "local" else alarm.any()
-            afresh = (jnp.where(forgotten, jnp.zeros_like(value), value) for value in arms)
-            return Arms(*afresh), alarms + alarm
+            arms = jax.tree.map(lambda value: jnp.where(forgotten, 0, value), arms)
+            return arms, alarms + alarm
 
         # The marks are not part of what the loop carries: they would be copied in every run.
         arms, alarms = occasionally(learnt % check_every == 0, test, (arms, state.alarms))
