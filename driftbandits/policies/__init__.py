@@ -5,6 +5,8 @@ from functools import lru_cache
 
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.bandit_over_bandit import bandit_over_bandit
+from driftbandits.policies.cusum_ucb import cusum_ucb
 from driftbandits.policies.d_ucb import d_ucb
 from driftbandits.policies.discounted_thompson import discounted_thompson
 from driftbandits.policies.eff_fewa import eff_fewa
@@ -14,8 +16,10 @@ from driftbandits.policies.exp3 import exp3
 from driftbandits.policies.exp3_s import exp3_s
 from driftbandits.policies.fewa import fewa
 from driftbandits.policies.gaussian_thompson import gaussian_thompson
+from driftbandits.policies.glr_ucb import glr_ucb
 from driftbandits.policies.kl_ucb import kl_ucb
 from driftbandits.policies.lin_ts import lin_ts
+from driftbandits.policies.m_ucb import m_ucb
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.raw_ucb import raw_ucb
@@ -46,6 +50,10 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "exp3": exp3,
     "exp3_s": exp3_s,
     "rexp3": rexp3,
+    "cusum_ucb": cusum_ucb,
+    "m_ucb": m_ucb,
+    "glr_ucb": glr_ucb,
+    "bandit_over_bandit": bandit_over_bandit,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
     "epsilon_greedy": epsilon_greedy,

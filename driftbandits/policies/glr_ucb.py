@@ -1,0 +1,180 @@
+"""GLR-klUCB: kl-UCB that starts an arm afresh when a likelihood ratio test rings.
+
+    arm = argmax max{q: pulls_k kl(mean_k, q) <= ln(t_k) + loglog ln ln(t_k)},
+    but uniform with probability exploration
+    max_s s kl(m_1:s, m_1:n) + (n - s) kl(m_s+1:n, m_1:n) >= ln(3 n sqrt(n) / delta):
+        forget everything about this arm (or about all arms: restart = global)
+
+Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB". m_i:j is the mean of
+the arm's i-th to j-th reward, n its pulls and t_k the rewards of all arms since its last restart;
+kl is that of coins. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+
+Differences from the paper: all arms are tested together, after every check_every-th reward of any
+of them, where the paper tests the pulled arm at once; s is a multiple of `stride`; and of an arm
+with more than `longest` pulls only the last ones are tested. So one test in ten steps serves all
+runs of a simulation, and memory is bounded. delta, the tenth in front of `exploration` and the
+missing ln ln are those of the authors' experiments.
+
+Use it when arms jump now and then: unlike cusum_ucb and m_ucb it need not be told what size of
+change matters. Local restarts suit arms that change one at a time; where all change together,
+restart=global is better. Not when rewards glide slowly, which looks like no change for long. Not
+when changes are many, for each costs it some dozens of pulls of the arm.
+
+It ignores the context.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
+from driftbandits.parts.detection import HORIZON, assumed_horizon
+from driftbandits.parts.kl import bernoulli_entropy, kl_upper_bound
+from driftbandits.parts.occasionally import occasionally
+from driftbandits.parts.shares import share_of
+
+
+class Arms(NamedTuple):
+    """What is known about every arm since its last restart."""
+
+    pulls: Array  # (num_arms,) int32
+    sums: Array  # (num_arms,) float32, of the rewards
+    ages: Array  # (num_arms,) int32, rewards of all arms
+
+
+class GlrUcbState(NamedTuple):
+    arms: Arms
+    marks: Array  # (num_arms, size) float32, the sum after every stride-th pull, a ring buffer
+    learnt: Array  # () int32, rewards so far
+    alarms: Array  # (num_arms,) int32, so far
+
+
+def glr_ucb(
+    spec: BanditSpec,
+    *,
+    changes: float = 5.0,
+    restart: str = "local",
+    delta: float | None = None,
+    exploration: float | None = None,
+    loglog: float = 0.0,
+    check_every: int = 10,
+    stride: int = 10,
+    longest: int | None = None,
+) -> Policy:
+    """kl-UCB that forgets an arm when a likelihood ratio test says that it has changed.
+
+    Args:
+        changes: expected within the horizon (10000 where it is unknown).
+        restart: what an alarm makes it forget: local is the arm, global all arms.
+        delta: probability of a false alarm; none is 1 / sqrt(num_arms * changes * horizon),
+            without num_arms where restarts are global.
+        exploration: probability of a uniform arm; none is
+            0.1 sqrt(num_arms * changes * ln(horizon) / horizon).
+        loglog: weight of ln ln(t) in the index; the theory asks for 3, practice for 0.
+        check_every: rewards between two tests of all arms.
+        stride: pulls of an arm between two places where its rewards may be split.
+        longest: pulls of an arm that are tested, the last ones; none is the horizon, but at most
+            10000. Memory is num_arms * longest / stride.
+    """
+    check.positive(changes=changes)
+    check.known("restart", restart, ["local", "global"])
+    check.not_negative(loglog=loglog)
+    horizon = assumed_horizon(spec)
+    longest = min(horizon, HORIZON) if longest is None else longest
+    check.whole(check_every=check_every, stride=stride, longest=longest)
+    crowd = spec.num_arms * changes
+    if delta is None:
+        delta = min(1 / math.sqrt((crowd if restart == "local" else changes) * horizon), 1.0)
+    if exploration is None:
+        exploration = min(0.1 * math.sqrt(crowd * math.log(horizon) / horizon), 1.0)
+    if not check.is_number(delta) or not 0 < delta <= 1:
+        check.fail("delta", "a probability in (0, 1]", delta)
+    check.probability(exploration=exploration)
+    size = -(-longest // stride) + 1  # a full history begins at a mark too
+
+    def init(key: Key) -> GlrUcbState:
+        none = jnp.zeros(spec.num_arms, jnp.int32)
+        arms = Arms(none, jnp.zeros(spec.num_arms), none)
+        return GlrUcbState(arms, jnp.zeros((spec.num_arms, size)), jnp.int32(0), none)
+
+    def act(
+        key: Key, state: GlrUcbState, context: Array, available: Array
+    ) -> tuple[Decision, GlrUcbState]:
+        greedy, uniform = (
+            greedy_law(kl_index(state.arms, loglog), available),
+            uniform_law(available),
+        )
+        law = (1 - exploration) * greedy + exploration * uniform
+        arm = draw(key, law)
+        return Decision(arm, law, arm), state
+
+    def learn(state: GlrUcbState, arm: Array, reward: Array) -> GlrUcbState:
+        gain = share_of(reward, spec.reward_range)
+        pulled = jnp.arange(spec.num_arms) == arm
+        sums = state.arms.sums + jnp.where(pulled, gain, 0.0)
+        arms = Arms(count_pull(state.arms.pulls, arm), sums, state.arms.ages + 1)
+        marks = mark(state.marks, arms, arm, stride)
+        learnt = state.learnt + 1
+
+        def test(now: tuple[Arms, Array]) -> tuple[Arms, Array]:
+            arms, alarms = now
+            threshold = jnp.log(3 / delta) + 1.5 * jnp.log(arms.pulls)
+            alarm = likelihood_ratio(arms, marks, stride) >= threshold
+            forgotten = alarm if restart == "local" else alarm.any()
+            arms = jax.tree.map(lambda value: jnp.where(forgotten, 0, value), arms)
+            return arms, alarms + alarm
+
+        # The marks are not part of what the loop carries: they would be copied in every run.
+        arms, alarms = occasionally(learnt % check_every == 0, test, (arms, state.alarms))
+        return GlrUcbState(arms, marks, learnt, alarms)
+
+    return Policy(init, act, learn)
+
+
+def kl_index(arms: Arms, loglog: float) -> Array:
+    """The upper confidence bound of every arm, infinite before its first pull."""
+    logarithm = jnp.log(jnp.maximum(arms.ages, 1).astype(jnp.float32))
+    level = logarithm + loglog * jnp.log(jnp.maximum(logarithm, 1.0))
+    pulls = jnp.maximum(arms.pulls, 1)
+    bound = kl_upper_bound(jnp.clip(arms.sums / pulls, 0.0, 1.0), level / pulls)
+    return jnp.where(arms.pulls == 0, jnp.inf, bound)
+
+
+def mark(marks: Array, arms: Arms, arm: Array, stride: int) -> Array:
+    """Notes the arm's sum after every stride-th pull."""
+    pulls = arms.pulls[arm]
+    place = arm, pulls // stride % marks.shape[1]
+    return marks.at[place].set(jnp.where(pulls % stride == 0, arms.sums[arm], marks[place]))
+
+
+def likelihood_ratio(arms: Arms, marks: Array, stride: int) -> Array:
+    """max_s s kl(m_1:s, m_1:n) + (n - s) kl(m_s+1:n, m_1:n) of every arm, over the marks s.
+
+    Where the ring is full the arm's history begins at its oldest mark. The sum is written as
+    n entropy(m_1:n) - s entropy(m_1:s) - (n - s) entropy(m_s+1:n), which is the same.
+    """
+    size = marks.shape[1]
+    newest = arms.pulls[:, None] // stride
+    oldest = jnp.maximum(newest - size + 1, 0)
+    lag = newest % size - jnp.arange(size)
+    number = newest - jnp.where(lag < 0, lag + size, lag)  # of the mark in every slot
+    start = jnp.where(oldest > 0, jnp.take_along_axis(marks, oldest % size, axis=1), 0.0)
+
+    before = ((number - oldest) * stride).astype(jnp.float32)
+    after = (arms.pulls[:, None] - number * stride).astype(jnp.float32)
+    tested = (arms.pulls[:, None] - oldest * stride).astype(jnp.float32)
+    sums = arms.sums[:, None]
+    split = entropy_of(marks - start, before) + entropy_of(sums - marks, after)
+    candidate = (number > oldest) & (after > 0)
+    lowest = jnp.min(split, axis=1, where=candidate, initial=jnp.inf)
+    return entropy_of(sums - start, tested)[:, 0] - lowest
+
+
+def entropy_of(sums: Array, counts: Array) -> Array:
+    """counts * entropy(mean), with means that rounding cannot take out of [0, 1]."""
+    return counts * bernoulli_entropy(jnp.clip(sums / counts, 0.0, 1.0))
