@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec, InputError, build_policy
-from driftbandits.parts.kl import bernoulli_kl, kl_upper_bound
 from driftbandits.policies.bandit_over_bandit import choose_window, geometric_windows
 
 from . import transcriptions_detection as paper
@@ -233,24 +232,6 @@ def test_windows_are_geometric() -> None:
     assert geometric_windows(10, 80, 4) == [10, 20, 40, 80]
     assert geometric_windows(10, 80, 1) == [80]
     assert geometric_windows(7, 7, 3) == [7, 7, 7]
-
-
-def test_kl_upper_bound() -> None:
-    """Within 1e-5 of bisection from certain to hopeless arms, and from 1 pull to 10000 of them."""
-    means = np.array([0.0, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999, 1.0])
-    levels = np.array([0.0, 1e-4, 1e-3, 0.02, 0.3, 2.0, 9.0])
-    pairs = np.array([(mean, level) for mean in means for level in levels])
-    mine = kl_upper_bound(*jnp.asarray(pairs.T, jnp.float32))
-    np.testing.assert_allclose(mine, [paper.kl_bound(*pair) for pair in pairs], atol=1e-5)
-
-
-def test_bernoulli_kl() -> None:
-    pairs = [(0.3, 0.6), (0.0, 0.4), (1.0, 0.4), (0.5, 0.5)]
-    for p, q in pairs:
-        assert float(bernoulli_kl(jnp.float32(p), jnp.float32(q))) == pytest.approx(
-            paper.kl(p, q), abs=1e-6
-        )
-    assert bernoulli_kl(jnp.float32(0.5), jnp.float32(1.0)) == np.inf
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec, InputError, build_policy
-from driftbandits.policies.kl_ucb import upper_score
+from driftbandits.parts.kl import upper_score
 
 from . import transcriptions_indices as paper
 from .playing import (

@@ -33,7 +33,8 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.detection import assumed_horizon, ucb_index
+from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.indices import ucb_index
 from driftbandits.parts.shares import share_of
 
 PULLS = 20  # of every arm, on average, in the shortest window
@@ -87,7 +88,7 @@ def bandit_over_bandit(
             sqrt(windows ln(windows) / ((e - 1) ceil(horizon / block))).
         xi: scales the square of the confidence bonus.
     """
-    num_arms, horizon = spec.num_arms, assumed_horizon(spec)
+    num_arms, horizon = spec.num_arms, horizon_of(spec)
     if block is None:
         block = min(math.ceil(num_arms * math.sqrt(horizon)), horizon)
     check.whole(block=block)

@@ -32,7 +32,8 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
-from driftbandits.parts.detection import assumed_horizon, ucb_index
+from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.indices import ucb_index
 from driftbandits.parts.shares import share_of
 
 
@@ -71,7 +72,7 @@ def cusum_ucb(
     check.positive(changes=changes, drift=drift)
     check.whole(warm_up=warm_up)
     check.not_negative(xi=xi)
-    length = max(assumed_horizon(spec) / changes, math.e)  # of the time between two changes
+    length = max(horizon_of(spec) / changes, math.e)  # of the time between two changes
     if threshold is None:
         threshold = math.log(length) / (8 * drift)
     if exploration is None:

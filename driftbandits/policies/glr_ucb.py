@@ -33,8 +33,8 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
-from driftbandits.parts.detection import HORIZON, assumed_horizon
-from driftbandits.parts.kl import bernoulli_entropy, kl_upper_bound
+from driftbandits.parts.horizon import UNKNOWN, horizon_of
+from driftbandits.parts.kl import bernoulli_entropy, upper_score
 from driftbandits.parts.occasionally import occasionally
 from driftbandits.parts.shares import share_of
 
@@ -84,8 +84,8 @@ def glr_ucb(
     check.positive(changes=changes)
     check.known("restart", restart, ["local", "global"])
     check.not_negative(loglog=loglog)
-    horizon = assumed_horizon(spec)
-    longest = min(horizon, HORIZON) if longest is None else longest
+    horizon = horizon_of(spec)
+    longest = min(horizon, UNKNOWN) if longest is None else longest
     check.whole(check_every=check_every, stride=stride, longest=longest)
     crowd = spec.num_arms * changes
     if delta is None:
@@ -141,7 +141,7 @@ def kl_index(arms: Arms, loglog: float) -> Array:
     logarithm = jnp.log(jnp.maximum(arms.ages, 1).astype(jnp.float32))
     level = logarithm + loglog * jnp.log(jnp.maximum(logarithm, 1.0))
     pulls = jnp.maximum(arms.pulls, 1)
-    bound = kl_upper_bound(jnp.clip(arms.sums / pulls, 0.0, 1.0), level / pulls)
+    bound = upper_score(jnp.clip(arms.sums / pulls, 0.0, 1.0), level / pulls)
     return jnp.where(arms.pulls == 0, jnp.inf, bound)
 
 

@@ -5,9 +5,7 @@
 
 Garivier & Cappe (2011), "The KL-UCB algorithm for bounded stochastic bandits and beyond". t counts
 the rewards so far; ln(ln(t)) counts as 0 while it is negative. Rewards are clipped to
-`spec.reward_range` and scaled to [0, 1], for which the paper's bounds hold too. The index is found
-by Newton's method in u = ln((1 - p) / (1 - q)), in which kl is convex: three steps from a start
-above the root reach what float32 can tell apart.
+`spec.reward_range` and scaled to [0, 1], for which the paper's bounds hold too.
 
 Use it when nothing drifts: for coins its regret grows as slowly with the horizon as any can, and it
 draws only ties at random. Not when means move: it believes all it has ever seen alike.
@@ -17,18 +15,14 @@ It ignores the context.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import count_pull, draw, greedy_law
+from driftbandits.parts.kl import upper_score
 from driftbandits.parts.shares import share_of
-
-STEPS = 3
-LEAST_MEAN = 1e-30
-LEAST_LEVEL = 1e-10  # it is 0 after the first reward
 
 
 class KlUcbState(NamedTuple):
@@ -64,24 +58,3 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
         return KlUcbState(count_pull(state.pulls, arm), state.sums + jnp.where(pulled, share, 0.0))
 
     return Policy(init, act, learn)
-
-
-def upper_score(mean: Array, level: Array) -> Array:
-    """-ln(1 - q) of the highest q with kl(mean, q) <= level.
-
-    It orders the arms as q does, and tells them apart where float32 rounds q to 1.
-    """
-    level = jnp.maximum(level, LEAST_LEVEL)
-    p = jnp.maximum(mean, LEAST_MEAN)
-    rest = 1 - p
-
-    def newton(i: Array, u: Array) -> Array:
-        gap = -rest * jnp.expm1(-u)  # q - p
-        divergence = rest * u - p * jnp.log1p(gap / p)
-        return u - (divergence - level) * (p + gap) / gap
-
-    above = level / rest + jnp.sqrt(2 * level * p / rest)
-    # As a loop: XLA would compute steps written in a row anew wherever they are read.
-    u = jax.lax.fori_loop(0, STEPS, newton, above)
-    certain = jnp.finfo(jnp.float32).max  # q = 1
-    return jnp.where(mean < 1, u - jnp.log1p(-p), certain)

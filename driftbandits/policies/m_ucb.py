@@ -33,7 +33,8 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.detection import assumed_horizon, ucb_index
+from driftbandits.parts.horizon import horizon_of
+from driftbandits.parts.indices import ucb_index
 from driftbandits.parts.shares import share_of
 from driftbandits.parts.windows import Windows, empty_windows, remember
 
@@ -69,7 +70,7 @@ def m_ucb(
     if window % 2:
         check.fail("window", "an even number", window)
     check.not_negative(xi=xi)
-    horizon, num_arms = assumed_horizon(spec), spec.num_arms
+    horizon, num_arms = horizon_of(spec), spec.num_arms
     if threshold is None:
         threshold = math.sqrt(window / 2 * math.log(2 * horizon))
     if exploration is None:

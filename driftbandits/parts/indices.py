@@ -1,16 +1,7 @@
-"""What the policies for a few sudden changes share: the horizon that they assume, and an index."""
+"""The index that policies for rewards in [0, 1] share."""
 
 import jax.numpy as jnp
 from jax import Array
-
-from driftbandits.core import BanditSpec
-
-HORIZON = 10_000
-
-
-def assumed_horizon(spec: BanditSpec) -> int:
-    """The horizon, or 10000 where it is unknown."""
-    return spec.horizon or HORIZON
 
 
 def ucb_index(sums: Array, pulls: Array, time: Array, xi: float) -> Array:
