@@ -5,12 +5,16 @@ from functools import lru_cache
 
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
+from driftbandits.policies.d_lin_ts import d_lin_ts
+from driftbandits.policies.d_lin_ucb import d_lin_ucb
 from driftbandits.policies.eff_fewa import eff_fewa
 from driftbandits.policies.fewa import fewa
 from driftbandits.policies.lin_ts import lin_ts
+from driftbandits.policies.lin_ucb import lin_ucb
 from driftbandits.policies.neural_linear import neural_linear
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.sw_lin_ucb import sw_lin_ucb
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
 from driftbandits.policies.ucb import ucb
@@ -24,6 +28,10 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "fewa": fewa,
     "eff_fewa": eff_fewa,
     "lin_ts": lin_ts,
+    "d_lin_ts": d_lin_ts,
+    "lin_ucb": lin_ucb,
+    "d_lin_ucb": d_lin_ucb,
+    "sw_lin_ucb": sw_lin_ucb,
     "neural_linear": neural_linear,
     "uniform": uniform,
     "oracle": oracle,
