@@ -2,9 +2,10 @@
 
     V_k = lambda I + sum w z z',   theta_k = V_k^-1 sum w r z
 
-The sums do not hold the ridge: a discount or a window leaves lambda I as it is. (Discounting V_k
-and adding (1 - discount) lambda I back is the same.) As all arms forget at every step, each V_k
-changes by more than one rank, so the equations are solved anew: O(num_arms dim^3) a step.
+The sums do not hold the ridge: a discount or a window leaves lambda I as it is. (To discount V_k
+and add (1 - discount) lambda I back is the same.) A discount changes every V_k by more than one
+rank at every step, so `solve` starts afresh: O(num_arms dim^3). A window changes two arms, whose
+`fit` may be kept.
 """
 
 from typing import NamedTuple
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec
-from driftbandits.parts.linear import inverse
+from driftbandits.parts.linear import LinearPosterior, inverse
 
 HORIZON = 10_000  # where it is unknown
 
@@ -52,6 +53,16 @@ def solve(information: Array, z: Array, precision: float) -> Array:
     solution = inverted @ z
     rest = z - jnp.einsum("kij,kj->ki", ridged, solution)
     return solution + jnp.einsum("kij,kj->ki", inverted, rest)  # once more, for the digits lost
+
+
+def fit(sums: Sums, precision: float) -> LinearPosterior:
+    """theta_k and V_k^-1 of every arm in the sums."""
+    information, moment = sums
+    ridged = information + precision * jnp.eye(moment.shape[1])
+    covariance = jax.vmap(inverse)(ridged)
+    mean = jnp.einsum("kij,kj->ki", covariance, moment)
+    rest = moment - jnp.einsum("kij,kj->ki", ridged, mean)
+    return LinearPosterior(mean + jnp.einsum("kij,kj->ki", covariance, rest), covariance)
 
 
 def memory_length(spec: BanditSpec) -> float:

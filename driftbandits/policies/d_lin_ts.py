@@ -29,6 +29,7 @@ from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import require_some
 from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.linear import LEAST_SPREAD
 from driftbandits.parts.ridge import Sums, add, faded, no_sums, solve
 
 
@@ -58,7 +59,8 @@ def d_lin_ts(
         features = jnp.append(context, 1.0)
         solution = solve(state.information, features, precision)
         mean = jnp.sum(solution * state.moment, axis=1)
-        deviation = jnp.sqrt(variance * (solution @ features))
+        spread = jnp.maximum(solution @ features, LEAST_SPREAD)
+        deviation = jnp.sqrt(variance * spread)
         scores = mean + deviation * jax.random.normal(key, (spec.num_arms,))
         arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
         law = best_score_probabilities(mean, deviation, available)

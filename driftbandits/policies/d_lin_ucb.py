@@ -17,13 +17,14 @@ where d = dim(z), n = sum discount^(2 age) over the rewards of all arms and nois
 The default discount is the paper's 1 - (B / (d T))^(2/3), where the variation B of the coefficients
 over the horizon T is not known and taken to be 1. Without a context z is the constant 1.
 
-Differences from the paper: the width is constant unless `delta` is given, for that of the paper
-explores too much.
+Differences from the paper: the width is constant unless `delta` is given; that of the paper has
+several times the regret on coins.
 
 Use it when rewards depend on a context about linearly and that dependence drifts steadily. Set
-`discount` so that 1 / (1 - discount) is the number of pulls over which it holds still. Not when
-nothing drifts (lin_ucb), nor when it jumps and then stays for long: a discount forgets all the
-time. It inverts a matrix per arm at every step, which is slow from some 30 features on.
+`discount` so that 1 / (1 - discount) is the number of pulls over which it holds still: the default
+remembers for long. Not when nothing drifts (lin_ucb), nor when it jumps and then stays for long: a
+discount forgets all the time. It inverts a matrix per arm at every step, which is slow from some 30
+features on.
 """
 
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
 from driftbandits.parts.ellipsoid import check_width, radius
+from driftbandits.parts.linear import LEAST_SPREAD
 from driftbandits.parts.ridge import Sums, add, faded, memory_length, no_sums, solve
 
 
@@ -64,7 +66,7 @@ def d_lin_ucb(
             of the context plus 1 and T the horizon, or 10000 where it is unknown.
         alpha: scales the bonus.
         precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; none is a bonus whose width does not grow.
+        delta: chance that an arm's bound fails; none is a bonus as wide as the reward range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     kept = 1 - 1 / memory_length(spec) if discount is None else discount
@@ -84,7 +86,8 @@ def d_lin_ucb(
         squared = state.squared + precision * jnp.eye(features.size)
         spread = jnp.einsum("ki,kij,kj->k", solution, squared, solution)
         width = alpha * radius(spec, delta, precision, state.weight)
-        law = greedy_law(mean + width * jnp.sqrt(spread), available)
+        deviation = jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
+        law = greedy_law(mean + width * deviation, available)
         arm = draw(key, law)
         return Decision(arm, law, DLinUcbTicket(features, arm)), state
 

@@ -5,10 +5,10 @@
 
 Li, Chu, Langford & Schapire (2010), "A contextual-bandit approach to personalized news article
 recommendation", with disjoint models. (low, low + width) is `spec.reward_range`: rewards count from
-its lower end and the bonus scales with it, so that an arm that was not pulled yet looks at least as
-good as the best one can be, and no shift or scale of the rewards changes a choice. With `delta`
-width is the radius of the confidence ellipsoid in its place, see Abbasi-Yadkori, Pal & Szepesvari
-(2011), "Improved algorithms for linear stochastic bandits", for each arm on its own:
+its lower end and the bonus scales with it. So by default an arm that was not pulled yet looks at
+least as good as the best one can be, and no shift or scale of the rewards changes a choice. With
+`delta` width is the radius of the confidence ellipsoid in its place, see Abbasi-Yadkori, Pal &
+Szepesvari (2011), "Improved algorithms for linear stochastic bandits", for each arm on its own:
 
     width * sqrt(precision) + noise * sqrt(2 ln(1 / delta) + d ln(1 + t / (precision * d)))
 
@@ -51,7 +51,7 @@ def lin_ucb(
     Args:
         alpha: scales the bonus.
         precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; none is a bonus whose width does not grow.
+        delta: chance that an arm's bound fails; none is a bonus as wide as the reward range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     low = spec.reward_range[0]
