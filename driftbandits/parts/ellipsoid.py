@@ -1,0 +1,49 @@
+"""How far a ridge regression may be from the truth: the width of the bonus of linear UCB.
+
+    |z' (theta - truth)| <= radius * sqrt(z' V^-1 z)
+    radius = sqrt(lambda) S + noise * sqrt(2 ln(1 / delta) + d ln(1 + n / (lambda d)))
+
+for each z at once with probability 1 - delta, where S bounds the norm of the truth, d = dim(z)
+and n is the sum of all squared weights, for |z| <= 1 (a longer one changes only the logarithm).
+
+Abbasi-Yadkori, Pal & Szepesvari (2011), "Improved algorithms for linear stochastic bandits";
+Russac, Vernade & Cappe (2019) for the weights.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec
+
+
+def check_width(*, alpha: float, delta: float | None, precision: float) -> None:
+    """The settings that all linear UCB policies have."""
+    check.not_negative(alpha=alpha)
+    check.positive(precision=precision)
+    if delta is not None and not (check.is_number(delta) and 0 < delta < 1):
+        check.fail("delta", "none or a probability in (0, 1)", delta)
+
+
+def reward_width(spec: BanditSpec) -> float:
+    low, high = spec.reward_range
+    return high - low
+
+
+def radius(spec: BanditSpec, delta: float | None, precision: float, weight: Array) -> Array | float:
+    """The radius above, S being the width of the reward range; without delta it is S alone.
+
+    Args:
+        spec: of the problem.
+        delta: chance that the bound of an arm fails.
+        precision: lambda.
+        weight: n, the sum of the squared weights of all rewards.
+    """
+    norm = reward_width(spec)
+    if delta is None:
+        return norm
+    dim = spec.context_dim + 1
+    logarithms = 2 * math.log(1 / delta) + dim * jnp.log1p(weight / (precision * dim))
+    return math.sqrt(precision) * norm + spec.noise * jnp.sqrt(logarithms)
