@@ -186,7 +186,7 @@ def test_rotting_lives_are_drawn_around_their_mean_per_run() -> None:
 
 
 def test_era_of_a_step_is_the_best_arm() -> None:
-    choice = "rotting(num_arms=3, life=5)"
+    choice = "rotting(num_arms=8, life=5)"
     best = int(course(choice, 1)["era"][0])
     seen = course(choice, 12, arm=best)
     np.testing.assert_array_equal(seen["era"], seen["mean"].argmax(axis=1))
