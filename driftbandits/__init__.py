@@ -29,7 +29,7 @@ _HOMES = {
     "estimate": "metrics",
     "paired_difference": "metrics",
     "Experiment": "experiment",
-    "read_experiment": "experiment",
+    "read_experiment": "experiment_file",
     "Results": "results",
     "read_results": "results",
     "run_experiment": "runner",
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
         Rewards,
     )
     from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS, build_environment
-    from driftbandits.experiment import Experiment, read_experiment
+    from driftbandits.experiment import Experiment
+    from driftbandits.experiment_file import read_experiment
     from driftbandits.metrics import MEASURES, Estimate, estimate, paired_difference
     from driftbandits.policies import POLICIES, build_policy
     from driftbandits.report.curves import draw_curves

@@ -192,7 +192,7 @@ def run(
       driftbandits run mine.toml --out results/mine --jobs 2
       driftbandits run mine.toml --on ray://head:10001
     """
-    from driftbandits.experiment import read_experiments
+    from driftbandits.experiment_file import read_experiments
 
     found = read_experiments(file)
     chosen = [experiment.made_quick() if quick else experiment for experiment in found]
@@ -221,7 +221,7 @@ def reproduce(
       driftbandits reproduce --figure 1b --figure 4
       driftbandits reproduce --on ray
     """
-    from driftbandits.experiment import read_experiment, shipped
+    from driftbandits.experiment_file import read_experiment, shipped
 
     names = {
         name.removeprefix(f"{PAPER}figure_").removeprefix(PAPER): name

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftbandits.experiment import Experiment, check_experiment
+from driftbandits.experiment import Experiment
+from driftbandits.experiment_file import check_experiment
 from driftbandits.results import Results
 from driftbandits.runner import Watcher, run_experiment
 

@@ -1,37 +1,20 @@
-"""Experiments as files: what is asked, what is run for it, and what is claimed.
+"""An experiment: what is asked, what is run for it, and what is claimed.
 
-`docs/experiments.md` describes every key. A file is checked when it is read; an error names the
-file, the key, the rule and the value. An experiment is one of two kinds: policies in environments,
-or a drawing that needs no runs.
+`experiment_file` reads it from a file. It is one of two kinds: policies in environments, or a
+drawing that needs no runs.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from driftbandits import check
-from driftbandits.check import InputError
 from driftbandits.choice import Choice, parse, write
-from driftbandits.claims import Claim, goes_forward, parse_claim
-from driftbandits.core import BanditSpec
-from driftbandits.environments import build_environment
-from driftbandits.metrics import MEASURES
-from driftbandits.policies import build_policy
+from driftbandits.claims import Claim, parse_claim
 from driftbandits.simulation import POINTS
 
-SHIPPED = resources.files("driftbandits") / "experiments"
-DRAWINGS = ["best_arms", "ratio_bound"]
-SCALES = ["linear", "log"]
 CHOOSING = 3  # one run in so many chooses settings, the others judge
-KEYS = {
-    "title", "question", "reference", "environment", "environments", "policies", "horizon", "runs",
-    "seed", "measure", "scale", "sweep", "tuning", "points", "claims", "readings", "quick",
-    "drawing", "times",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,7 +81,7 @@ class Experiment:
             name = f"{label}, {self.sweep.setting}={value}"
             line = Line(name, *policy, *environment, group=label, value=value)
             key = f"policies.{policy[0]}" if self.sweep.of == "policy" else "environments"
-            swept = _with_setting(key, getattr(line, self.sweep.of), self.sweep.setting, value)
+            swept = with_setting(key, getattr(line, self.sweep.of), self.sweep.setting, value)
             yield replace(line, **{self.sweep.of: swept})
 
     def label(self, policy: str, environment: str) -> str:
@@ -113,7 +96,7 @@ class Experiment:
             chosen = dict(zip(grid, values, strict=True))
             tried = ", ".join(f"{setting}={write(value)}" for setting, value in chosen.items())
             for setting, value in chosen.items():
-                text = _with_setting(f"policies.{name}", text, setting, value)
+                text = with_setting(f"policies.{name}", text, setting, value)
             label = self.label(f"{name}, {tried}", environment[0])
             tunes = self.label(name, environment[0])
             yield Line(label, name, text, *environment, tunes=tunes)
@@ -147,10 +130,16 @@ class Experiment:
         return found
 
     def made_quick(self) -> "Experiment":
-        """A quick look: few runs, a short horizon and, of a sweep, some of its values."""
+        """A quick look: few runs, a short horizon, some environments, some values of a sweep."""
         if not self.quick:
             return self
-        small = self.with_size(self.quick.get("runs"), self.quick.get("horizon"))
+        chosen = self.quick.get("environments", [name for name, _ in self.environments])
+        fewer = replace(
+            self,
+            environments=tuple(item for item in self.environments if item[0] in chosen),
+            tuning=self.tuning if self.quick.get("tuning", True) else {},
+        )
+        small = fewer.with_size(self.quick.get("runs"), self.quick.get("horizon"))
         kept = self.quick.get("values")
         if kept is None or self.sweep is None:
             return small
@@ -168,136 +157,9 @@ def tuned_name(policy: str) -> str:
     return f"{policy} tuned"
 
 
-def _with_setting(key: str, text: str, setting: str, value: Any) -> str:
+def with_setting(key: str, text: str, setting: str, value: Any) -> str:
     choice = parse(key, text)
     return str(Choice(choice.name, {**choice.settings, setting: value}))
-
-
-def shipped() -> dict[str, Path]:
-    """The experiment files that come with the package, by name, e.g. "paper/figure_1b"."""
-    root = Path(str(SHIPPED))
-    files = sorted(root.rglob("*.toml"))
-    return {file.relative_to(root).with_suffix("").as_posix(): file for file in files}
-
-
-def read_experiments(source: str | Path) -> list[Experiment]:
-    """Reads a file, or all of a folder, from the disk or of the shipped ones, e.g. "field"."""
-    inside = [name for name in shipped() if name.startswith(f"{str(source).rstrip('/')}/")]
-    folder = Path(source)
-    if not inside and folder.is_dir():
-        inside = [str(file) for file in sorted(folder.glob("*.toml"))]
-        if not inside:
-            check.fail("experiment", "a folder with at least one TOML file", str(source))
-    return [read_experiment(name) for name in inside or [str(source)]]
-
-
-def read_experiment(source: str | Path) -> Experiment:
-    """Reads a file, or one of the shipped ones by its name."""
-    path = shipped().get(str(source)) or Path(source)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        check.known("experiment", str(source), ["a TOML file that exists", *shipped()])
-        raise
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: must be a text file that can be read, got {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: must be TOML, got {error}") from error
-    try:
-        return experiment_from(path.stem, table)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-def experiment_from(name: str, table: Mapping[str, Any]) -> Experiment:
-    """From a file's table to an experiment that can be run."""
-    for key in table:
-        check.known("key", key, sorted(KEYS))
-    for key, default in (("title", None), ("question", ""), ("reference", "")):
-        _is(key, table.get(key, default), str, "text")
-    fields = {k: v for k, v in table.items() if k not in {"environment", "environments"}}
-    fields["environments"] = _environments(table)
-    fields["policies"] = tuple(_table("policies", table.get("policies", {}), str).items())
-    fields["sweep"] = _sweep(table["sweep"]) if "sweep" in table else None
-    fields["tuning"] = _tuning(table.get("tuning", {}))
-    fields["claims"] = tuple(_list_of("claims", table.get("claims", []), dict))
-    fields["readings"] = tuple(_list_of("readings", table.get("readings", []), str))
-    fields["times"] = tuple(_list_of("times", table.get("times", [0]), int))
-    experiment = Experiment(name=name, **fields)
-    check_experiment(experiment)
-    return experiment
-
-
-def as_table(experiment: Experiment) -> dict[str, Any]:
-    """The table that `experiment_from` reads; the two are inverse to each other."""
-    table = {k: v for k, v in vars(experiment).items() if k != "name" and v is not None}
-    table["environments"] = dict(experiment.environments)
-    table["policies"] = dict(experiment.policies)
-    if experiment.sweep:
-        sweep = experiment.sweep
-        table["sweep"] = {sweep.of: sweep.setting, "values": list(sweep.values)}
-    for key in ("claims", "readings", "times"):
-        table[key] = list(table[key])
-    table["tuning"] = {name: dict(grid) for name, grid in experiment.tuning.items()}
-    return table
-
-
-def _is(key: str, value: Any, kind: type, rule: str) -> None:
-    if not isinstance(value, kind) or (key == "title" and not value):
-        check.fail(key, rule, value)
-
-
-def _table(key: str, value: Any, kind: type) -> dict[str, Any]:
-    _is(key, value, dict, "a table { name = value, ... }")
-    for name, entry in value.items():
-        _is(f"{key}.{name}", entry, kind, {str: "text", int: "a whole number"}[kind])
-    return dict(value)
-
-
-def _list_of(key: str, value: Any, kind: type) -> list[Any]:
-    rule = {dict: "tables", str: "texts", int: "whole numbers", object: "values"}[kind]
-    _is(key, value, list, f"a list of {rule}")
-    for entry in value:
-        _is(key, entry, kind, f"a list of {rule}")
-    return list(value)
-
-
-def _environments(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    if "environment" in table and "environments" in table:
-        check.fail("environments", "left out where there is an `environment`", "both")
-    if "environment" in table:
-        _is("environment", table["environment"], str, "text")
-        return ((table["environment"], table["environment"]),)
-    return tuple(_table("environments", table.get("environments", {}), str).items())
-
-
-def _sweep(table: Any) -> Sweep:
-    _is("sweep", table, dict, 'a table such as { policy = "energy", values = [0, 0.1] }')
-    for key in table:
-        check.known("sweep", key, ["policy", "environment", "values"])
-    swept = [of for of in ("policy", "environment") if of in table]
-    if len(swept) != 1:
-        check.fail("sweep", "over a setting of `policy` or of `environment`, one of them", table)
-    values = table.get("values")
-    if (
-        not isinstance(values, list)
-        or len(values) < 2
-        or any(v in values[:i] for i, v in enumerate(values))
-    ):
-        check.fail("sweep.values", "a list of at least two different values", values)
-    _is(f"sweep.{swept[0]}", table[swept[0]], str, "the name of a setting")
-    return Sweep(swept[0], table[swept[0]], tuple(values))
-
-
-def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
-    rule = "a table such as { window = [100, 1000] }"
-    _is("tuning", table, dict, "a table of tables such as { swa = { alpha = [0.1, 0.2] } }")
-    for name, grid in table.items():
-        _is(f"tuning.{name}", grid, dict, rule)
-        for setting, values in grid.items():
-            if not _list_of(f"tuning.{name}.{setting}", values, object):
-                check.fail(f"tuning.{name}.{setting}", "at least one value", values)
-    return dict(table)
 
 
 def check_sizes(experiment: Experiment) -> None:
@@ -305,97 +167,3 @@ def check_sizes(experiment: Experiment) -> None:
     if experiment.tuning and experiment.runs < CHOOSING:
         check.fail("runs", f"at least {CHOOSING} where something is tuned", experiment.runs)
     check.whole(seed=experiment.seed, at_least=0)
-
-
-def check_experiment(experiment: Experiment) -> None:
-    """Refuses what cannot be run, before any work is done."""
-    check_sizes(experiment)
-    check.known("measure", experiment.measure, MEASURES)
-    check.known("scale", experiment.scale, SCALES)
-    if experiment.quick is not None:
-        check_quick(experiment, experiment.quick)
-    for time in experiment.times:
-        check.whole(times=time, at_least=0)
-    check_tuning(experiment)
-    if experiment.drawing is None:
-        check_lines(experiment)
-    else:
-        check.known("drawing", experiment.drawing, DRAWINGS)
-        check_drawing(experiment)
-    for number, claim in enumerate(experiment.claims, start=1):
-        try:
-            check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
-        except InputError as error:
-            raise InputError(f"claims[{number}]: {error}") from error
-
-
-def check_quick(experiment: Experiment, quick: Any) -> None:
-    _is("quick", quick, dict, "a table such as { runs = 4, horizon = 500 }")
-    for key in quick:
-        check.known("quick", key, ["runs", "horizon", "values"])
-    check.whole(**{f"quick.{key}": quick[key] for key in ("runs", "horizon") if key in quick})
-    if "values" in quick:
-        swept = experiment.sweep.values if experiment.sweep else ()
-        values = _list_of("quick.values", quick["values"], object)
-        if len(values) < 2 or any(value not in swept for value in values):
-            check.fail("quick.values", "at least two values of the sweep", values)
-
-
-def check_claim(experiment: Experiment, claim: Claim) -> None:
-    if claim.kind == "counterexample" and experiment.drawing != "ratio_bound":
-        check.fail("counterexample", "a claim about the drawing 'ratio_bound'", claim.names[0])
-    if not goes_forward(claim, experiment.horizon):
-        rule = "a span that goes forward (1 is the first pull, 1.0 the horizon)"
-        check.fail("over", rule, list(claim.span or ()))
-    for value in claim.values or ():
-        if experiment.sweep is None or value not in experiment.sweep.values:
-            check.fail("values", "values of the sweep", value)
-
-
-def check_tuning(experiment: Experiment) -> None:
-    if experiment.tuning and (experiment.sweep or experiment.drawing):
-        check.fail(
-            "tuning", "left out where there is a sweep or a drawing", dict(experiment.tuning)
-        )
-    for name in experiment.tuning:
-        check.known("tuning", name, [policy for policy, _ in experiment.policies])
-
-
-def check_drawing(experiment: Experiment) -> None:
-    if experiment.drawing == "best_arms" and not experiment.environments:
-        check.fail("environments", "at least one", {})
-    for key in ("policies", "sweep"):
-        if getattr(experiment, key):
-            check.fail(key, "left out in a drawing", getattr(experiment, key))
-    for _, text in experiment.environments:
-        if check_environment(text).context_dim != 2 and experiment.drawing == "best_arms":
-            check.fail("environments", "of two-dimensional contexts in this drawing", text)
-
-
-def check_environment(text: str) -> BanditSpec:
-    try:
-        return build_environment(text).spec
-    except InputError as error:
-        raise InputError(f"environments: {error}") from error
-
-
-def check_measure(measure: str, environment: str) -> None:
-    if measure == "recovery_time" and build_environment(environment).era is None:
-        rule = "another one in an environment whose drift has no moments to recover from"
-        check.fail("measure", rule, f"{measure} in {environment}")
-
-
-def check_lines(experiment: Experiment) -> None:
-    for key in ("policies", "environments"):
-        if not getattr(experiment, key):
-            check.fail(key, "at least one", {})
-    labels = [line.label for line in experiment.lines()]
-    if len(set(labels)) < len(labels):
-        check.fail("policies", "named differently from each other", labels)
-    for line in experiment.lines():
-        spec = check_environment(line.environment)
-        check_measure(experiment.measure, line.environment)
-        try:
-            build_policy(line.policy, spec._replace(horizon=experiment.horizon))
-        except InputError as error:
-            raise InputError(f"policies.{line.policy_name}: {error}") from error

@@ -24,7 +24,8 @@ import numpy as np
 import polars as pl
 from filelock import FileLock, Timeout
 
-from driftbandits.experiment import Experiment, Line, as_table, experiment_from
+from driftbandits.experiment import Experiment, Line
+from driftbandits.experiment_file import as_table, experiment_from
 from driftbandits.metrics import MORE_IS_BETTER, Estimate, estimate
 from driftbandits.simulation import Trace
 from driftbandits.tuning import settle

@@ -21,7 +21,7 @@ LAYERS = [
     {"metrics"},
     {"claims"},
     {"experiment", "verdicts"},
-    {"tuning", "provenance", "theorem"},
+    {"tuning", "provenance", "theorem", "experiment_file"},
     {"results"},
     {"compute", "planning", "ranking"},
     {"cluster", "assembly"},

@@ -7,7 +7,7 @@ import sys
 from driftbandits import ENVIRONMENTS, POLICIES, TRANSFORMATIONS
 from driftbandits.catalogue import catalogue
 from driftbandits.choice import settings_of
-from driftbandits.experiment import read_experiment, shipped
+from driftbandits.experiment_file import read_experiment, shipped
 
 
 def described(factory):

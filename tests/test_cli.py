@@ -12,7 +12,7 @@ import pytest
 
 from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare
 from driftbandits.choice import settings_of
-from driftbandits.experiment import shipped
+from driftbandits.experiment_file import shipped
 from tests.test_runner import TINY
 
 SMALL = ["--horizon", "60", "--runs", "3"]

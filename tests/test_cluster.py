@@ -17,7 +17,7 @@ from ray.cluster_utils import Cluster
 from driftbandits import Experiment, cluster, planning, runner
 from driftbandits.cluster import Failed
 from driftbandits.compute import Computed
-from driftbandits.experiment import experiment_from
+from driftbandits.experiment_file import experiment_from
 from driftbandits.planning import plan
 from driftbandits.results import Piece
 from driftbandits.runner import Watcher, run_experiment, run_experiments

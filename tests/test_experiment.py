@@ -6,13 +6,8 @@ from typing import Any
 import pytest
 
 from driftbandits import InputError
-from driftbandits.experiment import (
-    Experiment,
-    as_table,
-    experiment_from,
-    read_experiment,
-    shipped,
-)
+from driftbandits.experiment import Experiment
+from driftbandits.experiment_file import as_table, experiment_from, read_experiment, shipped
 
 FIGURES = ["1a", "1b", "1c", "1d", "2", "3a", "3b", "4", "5", "6"]
 PAPER = {"paper/theorem_1", *(f"paper/figure_{number}" for number in FIGURES)}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driftbandits import InputError
-from driftbandits.experiment import read_experiment, shipped
+from driftbandits.experiment_file import read_experiment, shipped
 
 GOOD = """
 title = "Two policies"

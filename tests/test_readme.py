@@ -13,7 +13,7 @@ import pytest
 from benchmarks.paper import verdict_table
 from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, read_experiment
 from driftbandits.claims import ALSO, KINDS
-from driftbandits.experiment import DRAWINGS, KEYS, experiment_from, shipped
+from driftbandits.experiment_file import DRAWINGS, KEYS, experiment_from, shipped
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

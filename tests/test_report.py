@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
-from driftbandits.experiment import Experiment, Sweep, experiment_from
+from driftbandits.experiment import Experiment, Sweep
+from driftbandits.experiment_file import experiment_from
 from driftbandits.report.curves import apart, curves_figure, thinned
 from driftbandits.report.style import LOOKS, duration, looks_of, number
 from driftbandits.results import StoreError, held, read_results

@@ -21,7 +21,7 @@ from driftbandits import (
 )
 from driftbandits.check import InputError
 from driftbandits.cluster import Failed
-from driftbandits.experiment import experiment_from
+from driftbandits.experiment_file import experiment_from
 from driftbandits.planning import plan
 from driftbandits.results import finished
 from driftbandits.runner import Watcher, run_experiment

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError, read_results, run_experiment
-from driftbandits.experiment import Experiment, as_table, experiment_from
+from driftbandits.experiment import Experiment
+from driftbandits.experiment_file import as_table, experiment_from
 from driftbandits.metrics import paired_difference
 from driftbandits.ranking import Scores, ranks_of, scores, shares, standings
 from driftbandits.report.field import ranking_table
