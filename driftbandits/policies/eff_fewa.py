@@ -6,6 +6,11 @@ as w_j - w_{j-1} pulls.
 
 Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested rotting
 bandits", and the efficient update of Seznec et al. (2019), appendix.
+
+Use it when arms wear out by being pulled, over a long horizon: its memory and time grow with the
+logarithm. Not when means rise again, and not when every single pull counts: `fewa` sees it sooner.
+
+It ignores the context.
 """
 
 import jax

@@ -5,6 +5,11 @@
 Thompson (1933); Chapelle & Li (2011), "An empirical evaluation of Thompson sampling". Other rewards
 are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win by a toss of a coin with
 that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
+
+Use it when rewards hold still: few policies lose less, and it has nothing to set. Not when they
+drift: its counts only grow, and it follows more and more slowly; `discounted_thompson` forgets.
+
+It ignores the context.
 """
 
 from typing import NamedTuple
