@@ -25,7 +25,7 @@ LAYERS = [
     {"compute", "planning"},
     {"cluster", "assembly"},
     {"runner"},
-    {"comparison", "report"},
+    {"comparison", "report", "neighbours"},
     {"console"},
     {"cli"},
 ]
