@@ -12,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.measuring import CORES, Goal, Part, Series
-from driftbandits.provenance import code_fingerprint
+from driftbandits.policies import POLICIES
+from driftbandits.provenance import fingerprint_of
 
 PACKAGES = ["driftbandits", "jax", "jaxlib", "optax", "numpy", "scipy"]
 WRITERS = {"__init__", "__main__", "page", "marks", "curves", "paper", "many_pieces"}
@@ -53,7 +54,9 @@ def compiler() -> str:
 
 def code() -> str:
     """Changes with the code that is measured and the code that measures."""
-    digest = hashlib.sha256(code_fingerprint().encode())
+    digest = hashlib.sha256(
+        fingerprint_of("simulation", *(f"policies.{name}" for name in POLICIES)).encode()
+    )
     folder = Path(__file__).parent
     for file in sorted([*folder.glob("*.py"), *folder.glob("*.c")]):
         if file.stem not in WRITERS:

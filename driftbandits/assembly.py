@@ -15,6 +15,7 @@ from driftbandits.provenance import provenance
 from driftbandits.results import Results, as_frame, check_piece, read_piece, write_results
 from driftbandits.simulation import Trace, cut, join
 from driftbandits.theorem import judge_ratio_bound, ratio_table
+from driftbandits.tuning import settle
 from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
 
 TOGETHER = 256  # pieces read at a time
@@ -36,7 +37,7 @@ def draw_table(experiment: Experiment) -> Results:
         table = ratio_table()
     else:
         table = best_arm_table(experiment.environments, experiment.times, experiment.seed)
-    return Results(experiment, np.zeros(0), {}, table, {**provenance(), "pieces": {}}, [])
+    return Results(experiment, [], np.zeros(0), {}, table, {**provenance(), "pieces": {}}, [])
 
 
 def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results:
@@ -53,7 +54,9 @@ def assemble(experiment: Experiment, tasks: list[Task], folder: Path) -> Results
         oracle = oracles.get(line.environment)
         values[line.label] = MEASURES[experiment.measure](trace, oracle)
         frames.append(line_frame(line, trace, experiment.measure, values[line.label]))
-    return Results(experiment, trace.times, values, pl.concat(frames), origins.summary(), [])
+    lines, judged = settle(experiment, values)
+    table = pl.concat(frames)
+    return Results(experiment, lines, trace.times, judged, table, origins.summary(), [])
 
 
 def read_line(task: Task, folder: Path, origins: "Origins") -> Trace:

@@ -5,6 +5,7 @@ whose settings and summaries are written there in plain sight.
 """
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
@@ -15,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from driftbandits.check import known
 from driftbandits.choice import write
 
 PACKAGE = resources.files("driftbandits")
@@ -56,6 +58,12 @@ def experiments() -> dict[str, Any]:
 
 def functions_of(package: str, table: str) -> dict[str, Any]:
     """The functions that a table of a package names."""
+    homes = homes_of(package, table)
+    return {name: described(file, function) for name, (file, function) in homes.items()}
+
+
+def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
+    """For each name in a table: the file of its function, and the function's own name."""
     tree = parsed(PACKAGE / package / "__init__.py")
     homes = {
         alias.name: node.module.split(".")[-1]
@@ -71,9 +79,65 @@ def functions_of(package: str, table: str) -> dict[str, Any]:
     assert isinstance(named, ast.Dict)
     entries = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs(named)}
     return {
-        name: described(PACKAGE / package / f"{homes[function]}.py", function)
+        name: (PACKAGE / package / f"{homes[function]}.py", function)
         for name, function in entries.items()
     }
+
+
+def explain(name: str) -> str:
+    """All that there is to say of a policy, an environment or a transformation, in Markdown."""
+    kinds = [("policies", "POLICIES"), ("environments", "ENVIRONMENTS")]
+    kinds.append(("environments", "TRANSFORMATIONS"))
+    homes = {
+        entry: (table, file, function)
+        for package, table in kinds
+        for entry, (file, function) in homes_of(package, table).items()
+    }
+    known("NAME", name, homes)
+    table, file, function = homes[name]
+    return explanation(name, table, file, function)
+
+
+def explanation(name: str, table: str, file: Traversable, function: str) -> str:
+    """The module's text, which is Markdown, and the settings with what each means."""
+    entry, meanings = described(file, function), arguments_of(file, function)
+    parts = [f"# {name}", entry["summary"], ast.get_docstring(parsed(file)) or ""]
+    if entry["settings"]:
+        rows = [
+            f"| `{key}` | `{write(value)}` | {meanings.get(key, '')} |"
+            for key, value in entry["settings"].items()
+        ]
+        parts += [
+            "## Settings",
+            "\n".join(["| setting | default | |", "| --- | --- | --- |", *rows]),
+        ]
+    examples = {
+        "POLICIES": f"-e sinusoidal -p {name} -p thompson -p uniform",
+        "ENVIRONMENTS": f"-e {name} -p thompson -p discounted_thompson -p uniform",
+    }
+    if table in examples:
+        parts += [
+            "## Try it",
+            f"    driftbandits compare {examples[table]} --horizon 5000 --runs 8",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def arguments_of(file: Traversable, function: str) -> dict[str, str]:
+    """What the docstring of a function says of each of its arguments."""
+    text = ast.get_docstring(definition(file, function)) or ""
+    meanings: dict[str, str] = {}
+    name = ""
+    for line in text.partition("Args:\n")[2].splitlines():
+        start = re.match(r"    (\w+): (.*)", line)
+        if start:
+            name = start[1]
+            meanings[name] = start[2]
+        elif name and line.startswith("        "):
+            meanings[name] += " " + line.strip()
+        else:
+            break
+    return meanings
 
 
 def pairs(table: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
@@ -82,11 +146,7 @@ def pairs(table: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
 
 def described(file: Traversable, name: str) -> dict[str, Any]:
     """The first line of a function's docstring, and its keyword-only arguments with defaults."""
-    function = next(
-        node
-        for node in parsed(file).body
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    )
+    function = definition(file, name)
     arguments = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     return {
         "summary": (ast.get_docstring(function) or "").split("\n")[0],
@@ -94,6 +154,14 @@ def described(file: Traversable, name: str) -> dict[str, Any]:
             argument.arg: ast.literal_eval(default) for argument, default in arguments if default
         },
     }
+
+
+def definition(file: Traversable, name: str) -> ast.FunctionDef:
+    return next(
+        node
+        for node in parsed(file).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
 
 
 def parsed(file: Traversable) -> ast.Module:

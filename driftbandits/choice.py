@@ -68,10 +68,13 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Choice:
-    """The choice with every setting written out, in one order."""
+    """The choice with every setting of its factory written out, in one order.
+
+    What is no setting of the factory follows as written: transformations, whose order counts.
+    """
     defaults = settings_of(table[choice.name])
-    settings = {**defaults, **choice.settings}
-    return Choice(choice.name, dict(sorted(settings.items())))
+    own = {name: choice.settings.get(name, defaults[name]) for name in sorted(defaults)}
+    return Choice(choice.name, own | {n: v for n, v in choice.settings.items() if n not in own})
 
 
 def construct(

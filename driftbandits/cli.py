@@ -39,6 +39,7 @@ def cli() -> None:
     \b
     Start with:
       driftbandits list
+      driftbandits explain thompson
       driftbandits compare -e sinusoidal -p recurrent -p thompson --horizon 5000 --runs 8
       driftbandits reproduce --quick
     """
@@ -56,6 +57,21 @@ def list_(kind: str | None, as_json: bool) -> None:
         click.echo(json.dumps(listing, indent=2))
     else:
         print_catalogue(listing)
+
+
+@cli.command()
+@click.argument("name")
+def explain(name: str) -> None:
+    """Tell what a policy or an environment does, by which formula, and when to use it.
+
+    \b
+    Examples:
+      driftbandits explain sw_ucb
+      driftbandits explain delayed
+    """
+    from driftbandits.catalogue import explain as text_of
+
+    click.echo(text_of(name), nl=False)
 
 
 @cli.command()
@@ -99,6 +115,9 @@ def compare(
       realised_regret   on sampled rewards of all arms, the paper's formula
       policy_regret     against the oracle on its own trajectory (where pulls change the world)
       own_count_regret  against the best arm at the policy's own counts (another name for regret)
+      window_regret     per pull, over the last twentieth of the horizon
+      best_share        share of pulls on an arm that was best at the moment
+      recovery_time     mean steps until half of the pulls are of a best arm again after a change
 
     \b
     Examples:
@@ -141,6 +160,7 @@ def compare(
 
 @cli.command()
 @click.argument("file")
+@click.option("--quick", is_flag=True, help="The file's own small size, for a first look.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where results go.")
 @click.option("-n", "--runs", type=int, help="Instead of the file's.")
 @click.option("-T", "--horizon", type=int, help="Instead of the file's.")
@@ -149,6 +169,7 @@ def compare(
 @on_option
 def run(
     file: str,
+    quick: bool,
     out: Path | None,
     runs: int | None,
     horizon: int | None,
@@ -156,22 +177,28 @@ def run(
     jobs: int | None,
     on: str | None,
 ) -> None:
-    """Run an experiment file, judge its claims, write a report.
+    """Run an experiment file, or a folder of them, judge the claims, write a report.
 
-    FILE is a TOML file, or the name of a shipped one from `driftbandits list experiments`. Results
-    go to results/NAME unless --out says otherwise. Finished pieces are kept: killed at any moment,
-    the same command goes on where it was, and more runs cost only the new ones.
+    FILE is a TOML file, a folder of TOML files, or the name of a shipped one or of a shipped folder
+    from `driftbandits list experiments`. Results go to results/NAME unless --out says otherwise
+    (results/NAME-quick with --quick, which takes each file's own small size). Finished pieces are
+    kept: killed at any moment, the same command goes on where it was, and more runs cost only the
+    new ones.
 
     \b
     Examples:
       driftbandits run paper/figure_1b --runs 8 --horizon 2000
+      driftbandits run field --quick
       driftbandits run mine.toml --out results/mine --jobs 2
       driftbandits run mine.toml --on ray://head:10001
     """
-    from driftbandits.experiment import read_experiment
+    from driftbandits.experiment import read_experiments
 
-    experiment = read_experiment(file).with_size(runs, horizon, seed)
-    run_and_report([experiment], out or Path("results") / experiment.name, jobs, on)
+    found = read_experiments(file)
+    chosen = [experiment.made_quick() if quick else experiment for experiment in found]
+    experiments = [experiment.with_size(runs, horizon, seed) for experiment in chosen]
+    name = Path(file).with_suffix("").name + ("-quick" if quick else "")
+    run_and_report(experiments, out or Path("results") / name, jobs, on)
 
 
 @cli.command()
@@ -229,7 +256,8 @@ def run_and_report(
 ) -> None:
     """What `run` and `reproduce` have in common."""
     from driftbandits.compute import keep_compiled_programs
-    from driftbandits.console import print_finals, print_verdicts, watching
+    from driftbandits.console import print_finals, print_ranking, print_verdicts, watching
+    from driftbandits.ranking import is_field
     from driftbandits.report.page import write_report
     from driftbandits.results import finished
     from driftbandits.runner import run_experiments
@@ -244,7 +272,9 @@ def run_and_report(
             click.echo(f"report: {write_report(out)}")
         raise
     for results in found:
-        if len(found) == 1 and results.values:
+        if is_field(results):
+            print_ranking(results)
+        elif len(found) == 1 and results.values:
             print_finals(results)
     page = write_report(out)
     names = {results.experiment.name for results in found}

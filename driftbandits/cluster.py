@@ -53,6 +53,7 @@ class OtherCode(NamedTuple):
 
     node: str
     code: str
+    asked: str
 
 
 Outcome = Computed | Failed
@@ -63,8 +64,9 @@ def compute_sent(fields: tuple[Any, ...]) -> Outcome | OtherCode:
     node = f"node {socket.gethostname()}"
     try:
         piece = Piece(*fields)
-        if piece.code != code_fingerprint():
-            return OtherCode(node, code_fingerprint())
+        code = code_fingerprint(piece.policy, piece.environment)
+        if piece.code != code:
+            return OtherCode(node, code, piece.code)
         keep_compiled_programs()
         return compute_piece(piece)
     except Exception as error:
@@ -151,7 +153,7 @@ def fetch(ref: "ObjectRef[Any]") -> Outcome:
     if isinstance(outcome, OtherCode):
         raise WorkError(
             f"{outcome.node} has another version of driftbandits or JAX (code "
-            f"{outcome.code}, here {code_fingerprint()}); install the same one there, {KEPT}"
+            f"{outcome.code}, here {outcome.asked}); install the same one there, {KEPT}"
         )
     return outcome
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
 from driftbandits.planning import Job
+from driftbandits.ranking import scores, standings
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Watcher
@@ -193,6 +194,27 @@ def print_finals(results: Results) -> None:
     console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
+
+
+def print_ranking(results: Results) -> None:
+    """Where each policy stands over the problems of a field, best first."""
+    kinds = [True, False] if results.experiment.tuning else [False]
+    for tuned in kinds:
+        table = Table("", "policy")
+        for column in ("mean rank", "95% interval", "wins", "losses"):
+            table.add_column(column, justify="right")
+        for place, standing in enumerate(standings(scores(results, tuned)), start=1):
+            table.add_row(
+                str(place),
+                escape(standing.policy),
+                f"{standing.rank:.1f}",
+                f"{standing.low:.1f} to {standing.high:.1f}",
+                str(standing.wins),
+                str(standing.losses),
+            )
+        settings = "tuned" if tuned else "default settings"
+        title = f"{results.experiment.title}: over {len(results.experiment.environments)} problems"
+        standard_output().print(f"[bold]{escape(title)}, {settings}[/bold]", table, sep="\n")
 
 
 def print_verdicts(claims: list[dict[str, Any]]) -> None:

@@ -64,6 +64,13 @@ class Rewards(NamedTuple):
     mean: Array  # (num_arms,) float32
 
 
+class Delay(NamedTuple):
+    """How late rewards are: steps between a pull and the moment the policy is told."""
+
+    longest: int  # what takes longer never arrives
+    draw: Callable[[Key], Array]  # () int32, 0 is at once
+
+
 class Environment(NamedTuple):
     """A world to be pulled in.
 
@@ -73,6 +80,9 @@ class Environment(NamedTuple):
         observe: the context and the available arms.
         rewards: this step's rewards of all arms.
         advance: time passes, and the pull may change the world.
+        era: a whole number that is another one after every change that a learner should recover
+            from; none where drift has no moments.
+        delay: of the rewards; none is at once.
     """
 
     spec: BanditSpec
@@ -80,3 +90,5 @@ class Environment(NamedTuple):
     observe: Callable[[Key, State], Observation]
     rewards: Callable[[Key, State, Array], Rewards]
     advance: Callable[[State, Array], State]
+    era: Callable[[State], Array] | None = None
+    delay: Delay | None = None

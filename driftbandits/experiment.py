@@ -6,27 +6,31 @@ or a drawing that needs no runs.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from driftbandits import check
 from driftbandits.check import InputError
-from driftbandits.choice import Choice, parse
+from driftbandits.choice import Choice, parse, write
 from driftbandits.claims import Claim, goes_forward, parse_claim
 from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
 from driftbandits.metrics import MEASURES
 from driftbandits.policies import build_policy
+from driftbandits.simulation import POINTS
 
 SHIPPED = resources.files("driftbandits") / "experiments"
 DRAWINGS = ["best_arms", "ratio_bound"]
 SCALES = ["linear", "log"]
+CHOOSING = 3  # one run in so many chooses settings, the others judge
 KEYS = {
     "title", "question", "reference", "environment", "environments", "policies", "horizon", "runs",
-    "seed", "measure", "scale", "sweep", "claims", "readings", "quick", "drawing", "times",
+    "seed", "measure", "scale", "sweep", "tuning", "points", "claims", "readings", "quick",
+    "drawing", "times",
 }  # fmt: skip
 
 
@@ -50,6 +54,7 @@ class Line:
     environment: str
     group: str = ""  # in a sweep: what the lines that differ in the swept value have in common
     value: Any = None  # of the swept setting
+    tunes: str = ""  # the label of the line that this one is a candidate for
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Experiment:
     measure: str = "regret"
     scale: str = "linear"
     sweep: Sweep | None = None
+    tuning: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    points: int = POINTS  # recorded times per run, about
     claims: tuple[Mapping[str, Any], ...] = ()  # as written; `parsed_claims` has read them
     readings: tuple[str, ...] = ()  # where the source leaves a choice, the one taken
     quick: Mapping[str, Any] | None = None  # runs, horizon and swept values of a quick look
@@ -82,9 +89,10 @@ class Experiment:
         ]
 
     def _swept(self, environment: tuple[str, str], policy: tuple[str, str]) -> Iterator[Line]:
-        label = policy[0] if len(self.environments) == 1 else f"{policy[0]} on {environment[0]}"
+        label = self.label(policy[0], environment[0])
         if self.sweep is None:
             yield Line(label, *policy, *environment)
+            yield from self._candidates(environment, policy)
             return
         for value in self.sweep.values:
             name = f"{label}, {self.sweep.setting}={value}"
@@ -92,6 +100,23 @@ class Experiment:
             key = f"policies.{policy[0]}" if self.sweep.of == "policy" else "environments"
             swept = _with_setting(key, getattr(line, self.sweep.of), self.sweep.setting, value)
             yield replace(line, **{self.sweep.of: swept})
+
+    def label(self, policy: str, environment: str) -> str:
+        """What a policy in an environment is called, by their names."""
+        return policy if len(self.environments) == 1 else f"{policy} on {environment}"
+
+    def _candidates(self, environment: tuple[str, str], policy: tuple[str, str]) -> Iterator[Line]:
+        """The policy with each combination of the settings that it is to be tuned over."""
+        name, text = policy
+        grid = self.tuning.get(name, {})
+        for values in product(*grid.values()) if grid else ():
+            chosen = dict(zip(grid, values, strict=True))
+            tried = ", ".join(f"{setting}={write(value)}" for setting, value in chosen.items())
+            for setting, value in chosen.items():
+                text = _with_setting(f"policies.{name}", text, setting, value)
+            label = self.label(f"{name}, {tried}", environment[0])
+            tunes = self.label(name, environment[0])
+            yield Line(label, name, text, *environment, tunes=tunes)
 
     def with_size(
         self, runs: int | None = None, horizon: int | None = None, seed: int | None = None
@@ -103,7 +128,12 @@ class Experiment:
         return changed
 
     def parsed_claims(self) -> list[Claim]:
-        labels = [line.label for line in self.lines()]
+        labels = [line.label for line in self.lines() if not line.tunes]
+        labels += [
+            self.label(tuned_name(name), environment)
+            for name in self.tuning
+            for environment, _ in self.environments
+        ]
         swept = list(self.sweeps())
         return [parse_claim(claim, labels, swept) for claim in self.claims]
 
@@ -133,6 +163,11 @@ class Experiment:
         return replace(small, sweep=replace(self.sweep, values=tuple(kept)), claims=claims)
 
 
+def tuned_name(policy: str) -> str:
+    """What a policy with its best settings is called."""
+    return f"{policy} tuned"
+
+
 def _with_setting(key: str, text: str, setting: str, value: Any) -> str:
     choice = parse(key, text)
     return str(Choice(choice.name, {**choice.settings, setting: value}))
@@ -143,6 +178,17 @@ def shipped() -> dict[str, Path]:
     root = Path(str(SHIPPED))
     files = sorted(root.rglob("*.toml"))
     return {file.relative_to(root).with_suffix("").as_posix(): file for file in files}
+
+
+def read_experiments(source: str | Path) -> list[Experiment]:
+    """Reads a file, or all of a folder, from the disk or of the shipped ones, e.g. "field"."""
+    inside = [name for name in shipped() if name.startswith(f"{str(source).rstrip('/')}/")]
+    folder = Path(source)
+    if not inside and folder.is_dir():
+        inside = [str(file) for file in sorted(folder.glob("*.toml"))]
+        if not inside:
+            check.fail("experiment", "a folder with at least one TOML file", str(source))
+    return [read_experiment(name) for name in inside or [str(source)]]
 
 
 def read_experiment(source: str | Path) -> Experiment:
@@ -173,6 +219,7 @@ def experiment_from(name: str, table: Mapping[str, Any]) -> Experiment:
     fields["environments"] = _environments(table)
     fields["policies"] = tuple(_table("policies", table.get("policies", {}), str).items())
     fields["sweep"] = _sweep(table["sweep"]) if "sweep" in table else None
+    fields["tuning"] = _tuning(table.get("tuning", {}))
     fields["claims"] = tuple(_list_of("claims", table.get("claims", []), dict))
     fields["readings"] = tuple(_list_of("readings", table.get("readings", []), str))
     fields["times"] = tuple(_list_of("times", table.get("times", [0]), int))
@@ -191,6 +238,7 @@ def as_table(experiment: Experiment) -> dict[str, Any]:
         table["sweep"] = {sweep.of: sweep.setting, "values": list(sweep.values)}
     for key in ("claims", "readings", "times"):
         table[key] = list(table[key])
+    table["tuning"] = {name: dict(grid) for name, grid in experiment.tuning.items()}
     return table
 
 
@@ -241,8 +289,21 @@ def _sweep(table: Any) -> Sweep:
     return Sweep(swept[0], table[swept[0]], tuple(values))
 
 
+def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
+    rule = "a table such as { window = [100, 1000] }"
+    _is("tuning", table, dict, "a table of tables such as { swa = { alpha = [0.1, 0.2] } }")
+    for name, grid in table.items():
+        _is(f"tuning.{name}", grid, dict, rule)
+        for setting, values in grid.items():
+            if not _list_of(f"tuning.{name}.{setting}", values, object):
+                check.fail(f"tuning.{name}.{setting}", "at least one value", values)
+    return dict(table)
+
+
 def check_sizes(experiment: Experiment) -> None:
-    check.whole(horizon=experiment.horizon, runs=experiment.runs)
+    check.whole(horizon=experiment.horizon, runs=experiment.runs, points=experiment.points)
+    if experiment.tuning and experiment.runs < CHOOSING:
+        check.fail("runs", f"at least {CHOOSING} where something is tuned", experiment.runs)
     check.whole(seed=experiment.seed, at_least=0)
 
 
@@ -255,6 +316,7 @@ def check_experiment(experiment: Experiment) -> None:
         check_quick(experiment, experiment.quick)
     for time in experiment.times:
         check.whole(times=time, at_least=0)
+    check_tuning(experiment)
     if experiment.drawing is None:
         check_lines(experiment)
     else:
@@ -290,6 +352,15 @@ def check_claim(experiment: Experiment, claim: Claim) -> None:
             check.fail("values", "values of the sweep", value)
 
 
+def check_tuning(experiment: Experiment) -> None:
+    if experiment.tuning and (experiment.sweep or experiment.drawing):
+        check.fail(
+            "tuning", "left out where there is a sweep or a drawing", dict(experiment.tuning)
+        )
+    for name in experiment.tuning:
+        check.known("tuning", name, [policy for policy, _ in experiment.policies])
+
+
 def check_drawing(experiment: Experiment) -> None:
     if experiment.drawing == "best_arms" and not experiment.environments:
         check.fail("environments", "at least one", {})
@@ -308,6 +379,12 @@ def check_environment(text: str) -> BanditSpec:
         raise InputError(f"environments: {error}") from error
 
 
+def check_measure(measure: str, environment: str) -> None:
+    if measure == "recovery_time" and build_environment(environment).era is None:
+        rule = "another one in an environment whose drift has no moments to recover from"
+        check.fail("measure", rule, f"{measure} in {environment}")
+
+
 def check_lines(experiment: Experiment) -> None:
     for key in ("policies", "environments"):
         if not getattr(experiment, key):
@@ -317,6 +394,7 @@ def check_lines(experiment: Experiment) -> None:
         check.fail("policies", "named differently from each other", labels)
     for line in experiment.lines():
         spec = check_environment(line.environment)
+        check_measure(experiment.measure, line.environment)
         try:
             build_policy(line.policy, spec._replace(horizon=experiment.horizon))
         except InputError as error:

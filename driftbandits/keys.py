@@ -24,6 +24,11 @@ def key(seed: int) -> Key:
     return jax.random.key(seed, impl=THREEFRY)
 
 
+def key_at(words: Array, time: Array) -> Key:
+    """The key of a moment, for a state that holds the words of a key (`jax.random.key_data`)."""
+    return jax.random.fold_in(jax.random.wrap_key_data(words, impl=THREEFRY), time)
+
+
 def two_words(key: Key, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Two independent uint32 for the price of one."""
     return threefry(jax.random.key_data(key), *counters(shape))

@@ -14,6 +14,7 @@ from driftbandits.simulation import Trace
 
 RESAMPLES = 2000
 LEVEL = 0.95
+WINDOWS = 20  # in a horizon
 
 
 def regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
@@ -50,13 +51,50 @@ def own_count_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
     return regret(trace)
 
 
+def window_regret(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """Regret per step over the last twentieth of the horizon before each recorded time."""
+    length = -(-int(trace.times[-1]) // WINDOWS)
+    start = np.searchsorted(trace.times, trace.times - length, side="right") - 1
+    times = np.where(start < 0, 0, trace.times[start])
+    before = np.where(start < 0, 0.0, trace.regret[:, start])
+    return (trace.regret - before) / (trace.times - times)
+
+
+def best_share(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """The share of steps so far on an arm that was best at the moment."""
+    return trace.best_pulls / trace.times
+
+
+def recovery_time(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
+    """Mean number of steps that the policy took to recover from a change, over the changes so far.
+
+    It has recovered when at least half of the pulls between two recorded times are of a best arm.
+    A change that comes before it has, or the end, cuts the time short. Before the first change it
+    is 0. Everything is known at the recorded times only.
+    """
+    pulls = np.diff(trace.best_pulls, prepend=0)
+    changed = np.diff(trace.changes, prepend=0) > 0
+    steps = np.diff(trace.times, prepend=0)
+    lost = np.zeros(trace.regret.shape)
+    recovering = np.zeros(len(lost), bool)
+    for point, length in enumerate(steps):
+        recovering &= 2 * pulls[:, point] < length
+        recovering |= changed[:, point]
+        lost[:, point] = recovering * length
+    return lost.cumsum(axis=1) / np.maximum(trace.changes, 1)
+
+
 MEASURES: dict[str, Callable[[Trace, Trace | None], np.ndarray]] = {
     "regret": regret,
     "mean_regret": mean_regret,
     "realised_regret": realised_regret,
     "policy_regret": policy_regret,
     "own_count_regret": own_count_regret,
+    "window_regret": window_regret,
+    "best_share": best_share,
+    "recovery_time": recovery_time,
 }
+MORE_IS_BETTER = {"best_share"}
 
 
 class Estimate(NamedTuple):

@@ -53,7 +53,9 @@ def plan_line(experiment: Experiment, line: Line) -> Task:
     world = with_defaults(parse("environment", line.environment), ENVIRONMENTS)
     environment = build_environment(str(world))
     spec = environment.spec._replace(horizon=experiment.horizon)
-    program = program_for(build_policy(str(chosen), spec), environment, experiment.horizon)
+    policy = build_policy(str(chosen), spec)
+    every = -(-experiment.horizon // experiment.points)
+    program = program_for(policy, environment, experiment.horizon, every)
     first = Piece(
         str(chosen),
         str(world),
@@ -61,7 +63,7 @@ def plan_line(experiment: Experiment, line: Line) -> Task:
         program.every,
         experiment.seed,
         0,
-        code_fingerprint(),
+        code_fingerprint(str(chosen), str(world)),
     )
     pieces = [first._replace(first_run=run) for run in range(0, experiment.runs, program.width)]
     return Task(experiment, line, program.width, pieces)

@@ -24,11 +24,12 @@ import numpy as np
 import polars as pl
 from filelock import FileLock, Timeout
 
-from driftbandits.experiment import Experiment, as_table, experiment_from
-from driftbandits.metrics import Estimate, estimate
+from driftbandits.experiment import Experiment, Line, as_table, experiment_from
+from driftbandits.metrics import MORE_IS_BETTER, Estimate, estimate
 from driftbandits.simulation import Trace
+from driftbandits.tuning import settle
 
-CUMULATED = ["regret", "realised_regret", "expected_reward", "reward"]
+CUMULATED = ["regret", "realised_regret", "expected_reward", "reward", "best_pulls", "changes"]
 
 
 class StoreError(OSError):
@@ -39,6 +40,7 @@ class Results(NamedTuple):
     """What an experiment gave."""
 
     experiment: Experiment
+    lines: list[Line]  # what is shown
     times: np.ndarray  # (points,)
     values: dict[str, np.ndarray]  # label of a line: (runs, points) of the experiment's measure
     table: pl.DataFrame  # everything; of a drawing: its numbers
@@ -46,9 +48,10 @@ class Results(NamedTuple):
     claims: list[dict[str, Any]]  # with their verdicts
 
     def final(self) -> dict[str, Estimate]:
-        """Each line's measure at the horizon, lowest first."""
+        """Each line's measure at the horizon, best first."""
+        sign = -1 if self.experiment.measure in MORE_IS_BETTER else 1
         finals = {label: estimate(values[:, -1]) for label, values in self.values.items()}
-        return dict(sorted(finals.items(), key=lambda item: float(item[1].mean)))
+        return dict(sorted(finals.items(), key=lambda item: sign * float(item[1].mean)))
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -186,6 +189,10 @@ def as_frame(trace: Trace, first_run: int = 0) -> pl.DataFrame:
 
 
 def as_trace(table: pl.DataFrame) -> Trace:
+    """One policy's runs in one environment, from a piece or from a table of results."""
+    if isinstance(table.schema["pulls"], pl.List):
+        arms = pl.col("pulls").list.to_array(len(table["pulls"][0]))
+        table = table.with_columns(arms)
     times = table["time"].unique().sort().to_numpy()
     points = len(times)
     pulls = table["pulls"].to_numpy()
@@ -225,12 +232,13 @@ def read_results(folder: str | Path) -> Results:
         ) from error
     experiment = experiment_from(folder.name, about["experiment"])
     if experiment.drawing:
-        return Results(experiment, np.zeros(0), {}, table, provenance, about["claims"])
+        return Results(experiment, [], np.zeros(0), {}, table, provenance, about["claims"])
     times = table["time"].unique().sort().to_numpy()
     values = {
-        line.label: table.filter(pl.col("line") == line.label)[experiment.measure]
-        .to_numpy()
-        .reshape(-1, len(times))
-        for line in experiment.lines()
+        str(label): part[experiment.measure].to_numpy().reshape(-1, len(times))
+        for (label,), part in table.group_by("line", maintain_order=True)
     }
-    return Results(experiment, times, values, table, provenance, about["claims"])
+    settled = settle(experiment, values)
+    return Results(
+        experiment, settled.lines, times, settled.values, table, provenance, about["claims"]
+    )

@@ -24,12 +24,14 @@ from driftbandits.core import Environment, Key, Policy, Rewards, State
 from driftbandits.environments import build_environment
 from driftbandits.keys import key
 from driftbandits.policies import build_policy
+from driftbandits.waiting import deliver, nothing_waiting, post
 from driftbandits.work import Stopped, work_off
 
 POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two signs of life, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
+DELAY = 1  # folded into the rewards' key
 OPTIONS = {
     "xla_cpu_multi_thread_eigen": False,
     # Without it, every step would copy the weights that are both read and written.
@@ -45,6 +47,8 @@ class Trace(NamedTuple):
     realised_regret: np.ndarray  # (runs, points) the same with sampled rewards
     expected_reward: np.ndarray  # (runs, points) means of the pulled arms
     reward: np.ndarray  # (runs, points) sampled rewards of the pulled arms
+    best_pulls: np.ndarray  # (runs, points) int64, pulls of an arm that was best at the moment
+    changes: np.ndarray  # (runs, points) int64, moments at which the world's era changed
     pulls: np.ndarray  # (runs, points, num_arms) int64
 
 
@@ -55,6 +59,8 @@ class Record(NamedTuple):
     realised_regret: Array
     expected_reward: Array
     reward: Array
+    best_pulls: Array
+    changes: Array
     pulls: Array
     nothing_available: Array  # steps without an available arm
     not_finite: Array  # steps with a reward or a mean that is not a finite number
@@ -217,7 +223,8 @@ def block_functions(
     """
 
     def start(keys: Keys) -> State:
-        return environment.init(keys.world_start), policy.init(keys.policy_start)
+        waiting = nothing_waiting(policy, environment, keys.policy_start)
+        return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
 
     # Traced once, though it is looked at several times below.
     step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
@@ -243,27 +250,44 @@ def take_step(
     policy: Policy, environment: Environment, states: State, keys: Keys, time: Array
 ) -> tuple[State, Record]:
     """One pull of one run."""
-    world, mind = states
+    world, mind, waiting = states
     step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)  # in one kernel
     observe_key, rewards_key, policy_key = step_keys
     context, available = environment.observe(observe_key, world)
     rewards = environment.rewards(rewards_key, world, context)
     seen = rewards.mean if policy.sees_means else context
     decision, mind = policy.act(policy_key, mind, seen, available)
-    arm = decision.arm
-    mind = policy.learn(mind, decision.ticket, pick(rewards.sampled, arm))
-    states = environment.advance(world, arm), mind
-    return states, note(rewards, available, arm)
+    arm, reward = decision.arm, pick(rewards.sampled, decision.arm)
+    if environment.delay is None:
+        mind = policy.learn(mind, decision.ticket, reward)
+    else:
+        delay = environment.delay.draw(jax.random.fold_in(rewards_key, DELAY))
+        waiting = post(waiting, time, delay, decision.ticket, reward)
+        mind, waiting = deliver(policy, mind, waiting, time)
+    after = environment.advance(world, arm)
+    return (after, mind, waiting), note(environment, world, after, rewards, available, arm)
 
 
-def note(rewards: Rewards, available: Array, arm: Array) -> Record:
+def note(
+    environment: Environment,
+    world: State,
+    after: State,
+    rewards: Rewards,
+    available: Array,
+    arm: Array,
+) -> Record:
     """What one step adds to the sums."""
     mean, sampled = pick(rewards.mean, arm), pick(rewards.sampled, arm)
+    best = jnp.max(rewards.mean, where=available, initial=-jnp.inf)
+    era = environment.era
+    changed = jnp.bool_(False) if era is None else era(after) != era(world)
     return Record(
-        jnp.max(rewards.mean, where=available, initial=-jnp.inf) - mean,
+        best - mean,
         jnp.max(rewards.sampled, where=available, initial=-jnp.inf) - sampled,
         mean,
         sampled,
+        (mean >= best).astype(jnp.int32),
+        changed.astype(jnp.int32),
         (jnp.arange(available.size) == arm).astype(jnp.int32),
         (~available.any()).astype(jnp.int32),
         (~jnp.isfinite(rewards.sampled + rewards.mean).all()).astype(jnp.int32),

@@ -220,7 +220,7 @@ def test_what_a_worker_refuses_comes_home_with_its_node(nodes: Cluster) -> None:
 
 
 def test_a_node_with_other_code_is_refused(nodes: Cluster, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(planning, "code_fingerprint", lambda: "another")
+    monkeypatch.setattr(planning, "code_fingerprint", lambda *_: "another")
     with pytest.raises(WorkError, match=r"^node .* has another version of driftbandits or JAX"):
         run_experiment(experiment(TINY), tmp_path, on="ray")
     assert not pieces(tmp_path)

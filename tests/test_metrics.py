@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from driftbandits import MEASURES, Trace, estimate, paired_difference, simulate
-from driftbandits.metrics import mean_regret, own_count_regret, policy_regret, realised_regret
+from driftbandits.metrics import (
+    best_share,
+    mean_regret,
+    own_count_regret,
+    policy_regret,
+    realised_regret,
+    recovery_time,
+    window_regret,
+)
 from driftbandits.report.curves import MEANINGS
 
 LIFE = 7500
@@ -70,6 +78,50 @@ def test_realised_regret_is_the_papers_formula() -> None:
 def test_mean_regret_is_per_pull() -> None:
     trace = simulate("uniform", "bernoulli", horizon=100, runs=2, record_every=10)
     np.testing.assert_allclose(mean_regret(trace) * trace.times, trace.regret)
+
+
+def trace_of(best: list[int], changes: list[int], regret: list[float], every: int = 10) -> Trace:
+    """One run that is recorded every ten steps; numbers are per interval."""
+    sums = {"best_pulls": best, "changes": changes, "regret": regret}
+    totals = {name: np.cumsum([values], axis=1) for name, values in sums.items()}
+    nothing = np.zeros((1, len(best)))
+    others = dict.fromkeys(("realised_regret", "expected_reward", "reward"), nothing)
+    times = every * np.arange(1, len(best) + 1)
+    return Trace(times, **others, **totals, pulls=np.zeros((1, len(best), 2)))
+
+
+def test_recovery_takes_until_half_of_the_pulls_are_of_a_best_arm() -> None:
+    best = [10, 9, 0, 3, 5, 9, 0, 1, 0, 2]
+    changes = [0, 1, 0, 0, 0, 0, 1, 0, 1, 0]
+    trace = trace_of(best, changes, [0.0] * 10)
+    # The first takes the intervals 1 to 3; the second ends with the third change; that one never.
+    lost = np.cumsum([0, 10, 10, 10, 0, 0, 10, 10, 10, 10])
+    expected = lost / [1, 1, 1, 1, 1, 1, 2, 2, 3, 3]
+    np.testing.assert_allclose(recovery_time(trace), [expected])
+
+
+def test_best_share_counts_pulls_of_a_best_arm() -> None:
+    trace = simulate("uniform", "bernoulli(num_arms=4)", horizon=400, runs=8)
+    at_regret_zero = simulate("oracle", "bernoulli(num_arms=4)", horizon=400, runs=8)
+    assert (best_share(at_regret_zero) == 1).all()
+    assert best_share(trace)[:, -1].mean() == pytest.approx(0.25, abs=0.04)
+
+
+def test_window_regret_is_over_a_twentieth_of_the_horizon() -> None:
+    regret = np.arange(40.0)
+    trace = trace_of([0] * 40, [0] * 40, regret.tolist())
+    values = window_regret(trace)[0]
+    assert values[0] == 0
+    np.testing.assert_allclose(values[1:], (regret[1:] + regret[:-1]) / 20)
+
+
+def test_changes_are_counted_where_the_best_arm_changes() -> None:
+    """The sines of two arms change places twice in a period of the means."""
+    trace = simulate("uniform", "sinusoidal(num_arms=2, period=200)", horizon=1000, runs=4)
+    assert trace.changes.shape == trace.regret.shape
+    assert (np.diff(trace.changes) >= 0).all()
+    still = simulate("uniform", "bernoulli", horizon=50, runs=2)
+    assert not still.changes.any()
 
 
 def test_every_measure_has_a_shape_and_a_sentence(rotting: dict[str, Trace]) -> None:

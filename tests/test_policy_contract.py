@@ -36,6 +36,32 @@ def test_docstring_tells_every_setting(name: str) -> None:
 
 
 @each_policy
+def test_text_says_when_to_use_it_and_when_not(name: str) -> None:
+    text = inspect.getmodule(POLICIES[name]).__doc__ or ""
+    assert "\nUse it when " in text
+    assert "Not when " in text.replace("\n", " ")
+
+
+@each_policy
+def test_context_is_looked_at_or_the_text_says_that_it_is_not(name: str) -> None:
+    case = compiled(name, "contextual")
+    if case.policy.sees_means:
+        return
+    state, _ = experienced(name, "contextual")
+    generator = np.random.default_rng(9)
+    everything = jnp.ones(case.spec.num_arms, bool)
+    laws = [
+        case.act(jax.random.key(0), state, seen_by(case.policy, case.spec, generator), everything)[
+            0
+        ].probabilities
+        for _ in range(20)
+    ]
+    ignored = all(np.array_equal(law, laws[0]) for law in laws)
+    text = inspect.getmodule(POLICIES[name]).__doc__ or ""
+    assert text.rstrip().endswith("\nIt ignores the context.") == ignored
+
+
+@each_policy
 def test_unknown_setting_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"a setting of {name} must be .*, got 'colour'"):
         build_policy(f"{name}(colour=1)", SPECS["free"])

@@ -77,7 +77,8 @@ def test_a_tiny_experiment_from_end_to_end(tmp_path: Path) -> None:
     table = pl.read_parquet(tmp_path / "tiny" / "results.parquet")
     assert table.columns == [
         "line", "policy", "environment", "swept", "run", "time",
-        "regret", "realised_regret", "expected_reward", "reward", "pulls",
+        "regret", "realised_regret", "expected_reward", "reward", "best_pulls", "changes",
+        "pulls",
     ]  # fmt: skip
     assert table.height == 2 * 6 * 300
     last = table.filter(pl.col("time") == 300, pl.col("line") == "chance").sort("run")
@@ -157,11 +158,10 @@ def test_a_changed_experiment_computes_what_has_changed(tmp_path: Path, changes,
 def test_code_is_told_by_what_it_does(tmp_path: Path, monkeypatch) -> None:
     code = tmp_path / "core.py"
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
-    monkeypatch.setattr(provenance, "SHAPE_NUMBERS", ["core.py"])
 
     def fingerprint(text: str) -> str:
         code.write_text(text)
-        return provenance.code_fingerprint.__wrapped__()
+        return provenance.fingerprint_of.__wrapped__("core")
 
     plain = fingerprint("def f(x):\n    return x + 1\n")
     assert fingerprint('"""A docstring."""\ndef f(x):\n    "One."\n    return x+1  # so\n') == plain
@@ -169,9 +169,23 @@ def test_code_is_told_by_what_it_does(tmp_path: Path, monkeypatch) -> None:
     assert fingerprint("") != plain
 
 
+def test_a_piece_is_shaped_by_what_it_is_made_of() -> None:
+    needed = provenance.imported_by(["simulation", "policies.eff_fewa", "environments.wheel"])
+    assert {"core", "keys", "waiting", "policies.fewa", "parts.arms"} <= needed
+    assert not needed & {"policies.ucb", "environments.rotting", "policies", "parts.beta", "check"}
+    codes = {
+        provenance.code_fingerprint(policy, world)
+        for policy in ("ucb", "thompson")
+        for world in ("bernoulli", "sinusoidal", "bernoulli(max_consecutive=3)")
+    }
+    assert len(codes) == 6
+    settings = provenance.code_fingerprint("ucb(scale=2)", "bernoulli(num_arms=3)")
+    assert settings == provenance.code_fingerprint("ucb", "bernoulli")
+
+
 def test_other_code_does_not_use_old_pieces(tmp_path: Path, monkeypatch) -> None:
     run_experiment(tiny(), tmp_path)
-    monkeypatch.setattr(planning, "code_fingerprint", lambda: "other")
+    monkeypatch.setattr(planning, "code_fingerprint", lambda *_: "other")
     assert counted(tmp_path) == (2, 0)
 
 

@@ -5,12 +5,26 @@ from functools import lru_cache
 
 from driftbandits.choice import Choice, construct, parse
 from driftbandits.core import Environment
+from driftbandits.environments.abrupt import abrupt
+from driftbandits.environments.adversarial import adversarial
 from driftbandits.environments.bernoulli import bernoulli
+from driftbandits.environments.delayed import delayed
+from driftbandits.environments.flipping import flipping
+from driftbandits.environments.flipping_linear import flipping_linear
+from driftbandits.environments.linear import linear
 from driftbandits.environments.max_consecutive import max_consecutive
+from driftbandits.environments.noisy import noisy
+from driftbandits.environments.random_walk import random_walk
+from driftbandits.environments.rising import rising
+from driftbandits.environments.rotating_linear import rotating_linear
 from driftbandits.environments.rotating_wheel import rotating_wheel
 from driftbandits.environments.rotting import rotting
+from driftbandits.environments.scaled import scaled
 from driftbandits.environments.sinusoidal import sinusoidal
+from driftbandits.environments.sleeping import sleeping
+from driftbandits.environments.table import table
 from driftbandits.environments.wheel import wheel
+from driftbandits.parts.tables import stamp_of_file
 
 ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
     "bernoulli": bernoulli,
@@ -18,20 +32,41 @@ ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
     "wheel": wheel,
     "rotating_wheel": rotating_wheel,
     "rotting": rotting,
+    "abrupt": abrupt,
+    "random_walk": random_walk,
+    "flipping": flipping,
+    "rising": rising,
+    "linear": linear,
+    "rotating_linear": rotating_linear,
+    "flipping_linear": flipping_linear,
+    "adversarial": adversarial,
+    "table": table,
 }
 
 # Each is also a setting of every environment: sinusoidal(max_consecutive=10).
 TRANSFORMATIONS: dict[str, Callable[..., Environment]] = {
     "max_consecutive": max_consecutive,
+    "delayed": delayed,
+    "sleeping": sleeping,
+    "noisy": noisy,
+    "scaled": scaled,
 }
 
 
-@lru_cache(maxsize=64)
 def build_environment(text: str) -> Environment:
     """The environment that e.g. "sinusoidal(max_consecutive=10)" names.
 
-    Transformations are applied in the order written.
+    Transformations are applied in the order written. The same text gives the same object, until a
+    file that it names is written again.
     """
+    choice = parse("environment", text)
+    file = choice.settings.get("file")
+    return built(text, stamp_of_file(file) if isinstance(file, str) else ())
+
+
+@lru_cache(maxsize=64)
+def built(text: str, stamp: tuple[object, ...]) -> Environment:
+    """Made once per text and stamp of the file in it."""
     choice = parse("environment", text)
     settings = dict(choice.settings)
     transformations = {

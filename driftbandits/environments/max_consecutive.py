@@ -14,6 +14,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Environment, Key, Observation, Rewards, State
+from driftbandits.parts.eras import era_of_inner
 
 
 class LimitedState(NamedTuple):
@@ -43,4 +44,4 @@ def max_consecutive(environment: Environment, limit: int) -> Environment:
         streak = jnp.where(arm == state.last, state.streak + 1, 1)
         return LimitedState(environment.advance(state.inner, arm), arm, streak)
 
-    return Environment(spec, init, observe, rewards, advance)
+    return Environment(spec, init, observe, rewards, advance, era_of_inner(environment))

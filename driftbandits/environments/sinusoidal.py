@@ -14,6 +14,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
 from driftbandits.environments.bernoulli import nothing_to_see, toss
+from driftbandits.parts.eras import best_arm
 
 
 class SinusoidalState(NamedTuple):
@@ -38,10 +39,13 @@ def sinusoidal(*, num_arms: int = 10, period: int = 10_000) -> Environment:
         return nothing_to_see(num_arms)
 
     def rewards(key: Key, state: SinusoidalState, context: Array) -> Rewards:
+        return toss(key, means(state))
+
+    def means(state: SinusoidalState) -> Array:
         turn = state.time / period + phases
-        return toss(key, state.theta * jnp.abs(jnp.sin(2 * jnp.pi * turn)))
+        return state.theta * jnp.abs(jnp.sin(2 * jnp.pi * turn))
 
     def advance(state: SinusoidalState, arm: Array) -> SinusoidalState:
         return state._replace(time=(state.time + 1) % period)
 
-    return Environment(BanditSpec(num_arms), init, observe, rewards, advance)
+    return Environment(BanditSpec(num_arms), init, observe, rewards, advance, best_arm(means))

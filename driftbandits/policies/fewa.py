@@ -10,6 +10,11 @@ stochastic ones". t counts the rewards so far, sigma is `spec.noise`.
 
 Differences from the paper: none of its constants inside the logarithm (as in the authors' own
 experiments), and no window is longer than `longest`, which bounds memory and time.
+
+Use it when arms wear out by being pulled and nothing else is known; it needs no window length.
+Not when means rise again, or over long horizons where its cost per step hurts: then `eff_fewa`.
+
+It ignores the context.
 """
 
 from typing import NamedTuple

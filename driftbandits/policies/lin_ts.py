@@ -6,6 +6,9 @@
 Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", one model
 per arm. Scores are sampled instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z),
 independent over the arms. Without a context z is the constant 1.
+
+Use it when the reward is about linear in the context and the relation holds still. Not when it
+drifts (`d_lin_ts` forgets), and not when it bends (`neural_linear`).
 """
 
 from typing import NamedTuple

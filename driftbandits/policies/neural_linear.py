@@ -13,6 +13,9 @@ its table 2; those of the public example are layers=1, hidden=50, initial_pulls=
 train_steps=100, noise_shape=6, noise_scale=6, restart_rate=false. The score z' beta_k is sampled in
 place of beta_k: it is a Student's t with 2 a_k degrees of freedom. b_k grows by residuals, which is
 the same number. Between two trainings only the pulled arm's posterior is updated, by one rank.
+
+Use it when the reward bends with the context, data are not scarce and the relation holds still.
+Not when it drifts: the memory keeps everything; and not where a step must be cheap.
 """
 
 from typing import NamedTuple

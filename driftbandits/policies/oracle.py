@@ -2,6 +2,11 @@
 
 On a world that pulls change it is greedy on its own trajectory, which is optimal where arms only
 lose by being pulled (Levine, Crammer & Mannor, 2017) and the reference of the policy regret.
+
+Use it when a measure needs to know what could be had: it is told the means. Not when means move
+with the pulls and patience pays: it takes the best arm of the moment only.
+
+It ignores the context.
 """
 
 import jax.numpy as jnp

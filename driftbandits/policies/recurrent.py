@@ -9,6 +9,9 @@ Where the paper is silent: a problem without context is seen as the constant 1; 
 through the present step only; rbar is the mean of the rewards before this one; dropout follows
 each layer and is active when acting; RMSprop and the initial weights are PyTorch's. A temperature
 divides the logits wherever they are used. Sums and softmax run over the available arms.
+
+Use it when the world drifts in ways that no window or discount fits, such as limits on pulls in a
+row. Not when rewards hold still, or where a step must be cheap.
 """
 
 from typing import NamedTuple

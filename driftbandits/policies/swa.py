@@ -5,6 +5,11 @@
 
 Levine, Crammer & Mannor (2017), "Rotting bandits"; with `doubling` its wSWA for an unknown horizon,
 which starts afresh in epochs of 1, 2, 4, ... pulls. sigma is `spec.noise`.
+
+Use it when an arm only loses by being pulled and the horizon is known. Not when arms recover, or
+take turns in being the best: the window is long, and arms are left for good.
+
+It ignores the context.
 """
 
 import math

@@ -4,6 +4,11 @@
 
 Auer, Cesa-Bianchi & Fischer (2002), "Finite-time analysis of the multiarmed bandit problem". t
 counts the rewards so far; `scale` is the width of `spec.reward_range` unless given.
+
+Use it when rewards hold still and a rule without randomness is wanted. Not when they drift: it
+never forgets, so an arm that was good long ago stays good; `sw_ucb` and `d_ucb` forget.
+
+It ignores the context.
 """
 
 from typing import NamedTuple

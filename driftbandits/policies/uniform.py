@@ -1,4 +1,10 @@
-"""Uniform: every available arm with the same probability; the upper end of the scale of regret."""
+"""Uniform: every available arm with the same probability; the upper end of the scale of regret.
+
+Use it when a comparison needs a mark to start from, or data without a slant are to be collected.
+Not when rewards count.
+
+It ignores the context.
+"""
 
 import jax.numpy as jnp
 from jax import Array

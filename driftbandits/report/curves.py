@@ -14,11 +14,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from driftbandits import check
 from driftbandits.experiment import Line
-from driftbandits.metrics import Estimate, estimate
+from driftbandits.metrics import MORE_IS_BETTER, Estimate, estimate
 from driftbandits.report.style import MEANINGS, Look, looks_of, number
 from driftbandits.results import Results, write_file
 
 FORMATS = [".png", ".svg", ".pdf"]
+TOLD_APART = 12  # lines in a panel
 DRAWN = 250  # points of a curve that a figure or a CSV file shows
 
 
@@ -43,7 +44,7 @@ def draw_curves(results: Results, path: str | Path) -> Path:
     path = Path(path)
     check_figure_path(path)
     with styled():
-        figure = curves_figure(results, looks_of(name for name, _ in results.experiment.policies))
+        figure = curves_figure(results, looks_of(line.policy_name for line in results.lines))
         save(figure, path)
     return path
 
@@ -69,11 +70,9 @@ def thin_curves(results: Results) -> tuple[np.ndarray, dict[str, Estimate]]:
 
 
 def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
-    """One panel for each environment."""
+    """One panel for each environment, each with its best lines."""
     experiment = results.experiment
-    panels: dict[str, list[Line]] = {}
-    for line in experiment.lines():
-        panels.setdefault(line.environment_name, []).append(line)
+    panels = {name: best_lines(results, name) for name, _ in experiment.environments}
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(8 if columns == 1 else 13, 4.5 * rows), layout="constrained")
@@ -88,6 +87,16 @@ def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
         label_ends(axes, {names[label]: curves[label] for label in styles}, list(styles.values()))
     footnote(figure, results)
     return figure
+
+
+def best_lines(results: Results, environment: str) -> list[Line]:
+    """As many as can be told apart, in the order of the experiment."""
+    sign = -1 if results.experiment.measure in MORE_IS_BETTER else 1
+    here = [line for line in results.lines if line.environment_name == environment]
+    best = sorted(here, key=lambda line: sign * results.values[line.label][:, -1].mean())[
+        :TOLD_APART
+    ]
+    return [line for line in here if line in best]
 
 
 def draw_panel(
@@ -169,7 +178,7 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
 
 
 def footnote(figure: Figure, results: Results) -> None:
-    runs = results.experiment.runs
+    runs = len(next(iter(results.values.values())))
     band = " with 95% bootstrap band" if runs > 1 else ""
     text = f"mean of {runs} run{'s' * (runs > 1)}{band}; the final mean beside each name"
     figure.supxlabel(text, fontsize=8, color="#666666", x=0.01, ha="left")

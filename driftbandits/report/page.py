@@ -13,8 +13,10 @@ from matplotlib.figure import Figure
 
 from driftbandits import check
 from driftbandits.experiment import Experiment
+from driftbandits.ranking import is_field
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
+from driftbandits.report.field import heat_map_figure, ranking_table
 from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
@@ -33,7 +35,7 @@ def write_report(folder: str | Path, title: str | None = None) -> Path:
         check.fail("DIR", "a folder with at least one finished experiment", str(folder))
     with held(folder):
         found = [read_results(place) for place in places]
-        looks = looks_of(name for results in found for name, _ in results.experiment.policies)
+        looks = looks_of(line.policy_name for results in found for line in results.lines)
         sections = [section(results, folder, looks) for results in found]
         claims = [
             {"experiment": results.experiment.name, **claim}
@@ -86,7 +88,10 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
     """What the page says of one experiment; writes its figures and tables on the way."""
     experiment, about = results.experiment, results.provenance
     place = folder / experiment.name
-    finals = None
+    finals = ranking = None
+    if is_field(results):
+        ranking = ranking_table(results)
+        write_csv(place / "ranking.csv", ranking)
     if not experiment.drawing:
         finals = final_table(results)
         write_csv(place / "table.csv", finals)
@@ -100,12 +105,13 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
         "question": experiment.question,
         "reference": experiment.reference,
         "readings": experiment.readings,
-        "figure": draw(results, place, looks),
+        "figures": draw(results, place, looks),
+        "ranking": ranking.to_dicts() if ranking is not None else None,
         "verdicts": results.claims,
         "finals": finals.to_dicts() if finals is not None else None,
         "measure": MEANINGS[experiment.measure],
         "settings": settings(experiment),
-        "policies": [(line.label, line.policy) for line in experiment.lines()],
+        "policies": [(line.label, line.policy) for line in results.lines],
         "provenance": {
             **{name: text for name, text in about.items() if name not in ("packages", "pieces")},
             "packages": ", ".join(f"{name} {text}" for name, text in about["packages"].items()),
@@ -129,22 +135,30 @@ def settings(experiment: Experiment) -> dict[str, str]:
     return {"environment": names, **sizes, "seed": str(experiment.seed)}
 
 
-def figure_of(results: Results, looks: Mapping[str, Look]) -> Figure:
+def figures_of(results: Results, looks: Mapping[str, Look]) -> dict[str, Figure]:
+    """By the names of their files."""
     if results.experiment.drawing == "best_arms":
-        return best_arms_figure(results)
+        return {"figure": best_arms_figure(results)}
     if results.experiment.drawing == "ratio_bound":
-        return ratio_bound_figure(results)
-    return sweep_figure(results) if results.experiment.sweep else curves_figure(results, looks)
+        return {"figure": ratio_bound_figure(results)}
+    if results.experiment.sweep:
+        return {"figure": sweep_figure(results)}
+    curves = curves_figure(results, looks)
+    if is_field(results):
+        return {"figure": heat_map_figure(results), "curves": curves}
+    return {"figure": curves}
 
 
-def draw(results: Results, place: Path, looks: Mapping[str, Look]) -> str:
-    """Writes the figure as PNG and SVG; returns the SVG as a data address for the page."""
+def draw(results: Results, place: Path, looks: Mapping[str, Look]) -> list[str]:
+    """Writes the figures as PNG and SVG; returns the SVGs as data addresses for the page."""
+    addresses = []
     with styled():
-        figure = figure_of(results, looks)
-        for ending in (".png", ".svg"):
-            save(figure, place / f"figure{ending}")
-    content = (place / "figure.svg").read_bytes()
-    return "data:image/svg+xml;base64," + base64.b64encode(content).decode()
+        for name, figure in figures_of(results, looks).items():
+            for ending in (".png", ".svg"):
+                save(figure, place / f"{name}{ending}")
+            content = (place / f"{name}.svg").read_bytes()
+            addresses.append("data:image/svg+xml;base64," + base64.b64encode(content).decode())
+    return addresses
 
 
 def write_csv(path: Path, table: pl.DataFrame) -> None:

@@ -34,6 +34,9 @@ MEANINGS = {
     "realised_regret": "cumulative realised regret",
     "policy_regret": "policy regret",
     "own_count_regret": "cumulative own-count regret",
+    "window_regret": "regret per pull in the last twentieth of the horizon",
+    "best_share": "share of pulls so far on a best arm",
+    "recovery_time": "mean steps to recover from a change",
 }
 
 

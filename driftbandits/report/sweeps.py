@@ -16,7 +16,7 @@ RUN_COLOUR, MEAN_COLOUR = "#888888", "#0072B2"
 def sweep_figure(results: Results) -> Figure:
     """A row of two panels for each policy and environment."""
     groups: dict[str, list[Line]] = {}
-    for line in results.experiment.lines():
+    for line in results.lines:
         groups.setdefault(line.group, []).append(line)
     figure = Figure(figsize=(12, 4.5 * len(groups)), layout="constrained")
     times, curves = thin_curves(results)

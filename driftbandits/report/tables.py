@@ -3,16 +3,30 @@
 import numpy as np
 import polars as pl
 
-from driftbandits.metrics import estimate
+from driftbandits.metrics import (
+    MORE_IS_BETTER,
+    best_share,
+    estimate,
+    recovery_time,
+    window_regret,
+)
 from driftbandits.report.curves import thin_curves
-from driftbandits.results import Results
+from driftbandits.results import Results, as_trace
+from driftbandits.simulation import Trace
 
 
 def final_table(results: Results) -> pl.DataFrame:
-    """Each line's measure at the horizon, lowest mean first within its environment."""
+    """Each line's measure at the horizon, best mean first within its environment.
+
+    Beside it the regret per step in the last twentieth of the horizon, the share of steps on a best
+    arm, and where the world has changed the mean number of steps to recover.
+    """
+    more = results.experiment.measure in MORE_IS_BETTER
     rows = []
-    for line in results.experiment.lines():
+    traces = traces_of(results)
+    for line in results.lines:
         values = results.values[line.label][:, -1]
+        trace = traces[line.policy, line.environment]
         mean, low, high = (float(x) for x in estimate(values))
         rows.append(
             {
@@ -24,14 +38,33 @@ def final_table(results: Results) -> pl.DataFrame:
                 "high": None if np.isnan(high) else high,
                 "median": float(np.median(values)),
                 "percentile_95": float(np.quantile(values, 0.95)),
-                "worst": float(values.max()),
+                "worst": float(values.min() if more else values.max()),
+                "late_regret": float(window_regret(trace)[:, -1].mean()),
+                "best_share": float(best_share(trace)[:, -1].mean()),
+                "recovery_time": mean_recovery(trace),
                 "runs": len(values),
             }
         )
-    rank = pl.col("mean").rank("min").over("environment").cast(pl.Int64).alias("rank")
+    rank = (
+        pl.col("mean").rank("min", descending=more).over("environment").cast(pl.Int64).alias("rank")
+    )
     order = ["environment", "rank"]
     table = pl.DataFrame(rows, infer_schema_length=None).with_columns(rank)
     return table.sort(order, maintain_order=True).select("rank", pl.exclude("rank"))
+
+
+def traces_of(results: Results) -> dict[tuple[str, str], Trace]:
+    """The runs that judge, by policy and environment as written."""
+    judging = len(next(iter(results.values.values())))
+    parts = results.table.filter(pl.col("run") >= results.experiment.runs - judging)
+    groups = parts.partition_by("policy", "environment", as_dict=True)
+    return {(str(policy), str(world)): as_trace(part) for (policy, world), part in groups.items()}
+
+
+def mean_recovery(trace: Trace) -> float | None:
+    """Over the runs in which something has changed; none where nothing has."""
+    changed = trace.changes[:, -1] > 0
+    return float(recovery_time(trace)[changed, -1].mean()) if changed.any() else None
 
 
 def curve_table(results: Results) -> pl.DataFrame:

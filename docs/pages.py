@@ -1,0 +1,55 @@
+"""Writes docs/policies and docs/environments from the docstrings: `python docs/pages.py`."""
+
+from pathlib import Path
+
+from driftbandits.catalogue import explain, functions_of
+
+DOCS = Path(__file__).parent
+INTRO = (
+    "Each page is what `driftbandits explain NAME` prints; `python docs/pages.py` writes them.\n"
+)
+IGNORES = "It ignores the context."
+
+
+def pages() -> dict[Path, str]:
+    """Every page, by where it belongs."""
+    policies = functions_of("policies", "POLICIES")
+    worlds = functions_of("environments", "ENVIRONMENTS")
+    changes = functions_of("environments", "TRANSFORMATIONS")
+    texts = {DOCS / "policies" / f"{name}.md": explain(name) for name in policies}
+    texts |= {DOCS / "environments" / f"{name}.md": explain(name) for name in worlds | changes}
+    contextual = {
+        name: entry
+        for name, entry in policies.items()
+        if IGNORES not in texts[DOCS / "policies" / f"{name}.md"]
+    }
+    free = {name: entry for name, entry in policies.items() if name not in contextual}
+    texts[DOCS / "policies" / "README.md"] = index(
+        "Policies", {"Context-free": free, "Contextual": contextual}
+    )
+    texts[DOCS / "environments" / "README.md"] = index(
+        "Environments", {"Environments": worlds, "Transformations of any environment": changes}
+    )
+    return texts
+
+
+def index(title: str, groups: dict[str, dict[str, dict[str, str]]]) -> str:
+    parts = [f"# {title}\n", INTRO]
+    for heading, entries in groups.items():
+        rows = [f"| [{name}]({name}.md) | {entry['summary']} |" for name, entry in entries.items()]
+        parts += [f"## {heading}\n", "\n".join(["| | |", "| --- | --- |", *rows]) + "\n"]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    found = pages()
+    for path in (*DOCS.glob("policies/*.md"), *DOCS.glob("environments/*.md")):
+        if path not in found:
+            path.unlink()
+    for path, text in found.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

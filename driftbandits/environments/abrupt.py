@@ -1,0 +1,83 @@
+"""Coins whose means are all drawn anew at sudden moments.
+
+    theta_k ~ U(0, 1);   before each later step, with probability hazard: all theta_k ~ U(0, 1) anew
+
+Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems",
+have the moments given; a constant hazard is that of Mellor & Shapiro (2013), "Thompson sampling in
+switching environments with Bayesian online change detection", where all arms switch together.
+
+It stands for a market after a news item, or a page after a redesign: what was known is worthless.
+Steps count from 0: with times=[1000] the step 1000, after 1000 pulls, is the first with new means.
+"""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
+from driftbandits.environments.bernoulli import nothing_to_see, toss
+from driftbandits.keys import key_at
+
+
+class AbruptState(NamedTuple):
+    theta: Array  # (num_arms,) float32
+    words: Array  # (2,) uint32, of the key that all redraws come from
+    time: Array  # () int32
+    redraws: Array  # () int32
+
+
+def abrupt(
+    *, num_arms: int = 10, hazard: float = 0.0005, times: list[int] | None = None
+) -> Environment:
+    """Coins whose means are all redrawn now and then, with a hazard or at given times.
+
+    Args:
+        num_arms: how many arms.
+        hazard: probability of a redraw before each step.
+        times: the steps (from 1 on, rising) before which there is a redraw, in place of the hazard.
+    """
+    check.whole(num_arms=num_arms)
+    check.probability(hazard=hazard)
+    check_times(times)
+
+    def init(key: Key) -> AbruptState:
+        own, later = jax.random.split(key)
+        zero = jnp.int32(0)
+        return AbruptState(
+            jax.random.uniform(own, (num_arms,)), jax.random.key_data(later), zero, zero
+        )
+
+    def observe(key: Key, state: AbruptState) -> Observation:
+        return nothing_to_see(num_arms)
+
+    def rewards(key: Key, state: AbruptState, context: Array) -> Rewards:
+        return toss(key, state.theta)
+
+    def advance(state: AbruptState, arm: Array) -> AbruptState:
+        time = state.time + 1
+        numbers = jax.random.uniform(key_at(state.words, time), (num_arms + 1,))
+        anew = numbers[-1] < hazard if times is None else jnp.any(jnp.array(times) == time)
+        theta = jnp.where(anew, numbers[:-1], state.theta)
+        return AbruptState(theta, state.words, time, state.redraws + anew)
+
+    def era(state: AbruptState) -> Array:
+        return state.redraws
+
+    return Environment(BanditSpec(num_arms), init, observe, rewards, advance, era)
+
+
+def check_times(times: Any) -> None:
+    if times is None:
+        return
+    rule = "a list of rising whole numbers of at least 1"
+    if not isinstance(times, list | tuple) or not times:
+        check.fail("times", rule, times)
+    check.whole(**{"each of times": times[0]})
+    for earlier, later in pairwise(times):
+        check.whole(**{"each of times": later})
+        if later <= earlier:
+            check.fail("times", rule, list(times))

@@ -1,0 +1,41 @@
+"""Rewards that somebody has written down beforehand, whatever the policy does.
+
+    reward_t,k = the number in row t and column k of a file
+
+The file has one row per step and one column per arm, all of them numbers, with names in its first
+line. Beyond the last row it begins again with the first one. The numbers are the means, too: the
+regret compares with the best arm of each step, not with the best arm of all steps. The range of the
+rewards is that of the numbers.
+
+Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem".
+
+Without a file there are two arms that pay 1 and 0 in turns, in stretches of 1, 2, 4, ..., 4096
+steps: each is longer than all before it, so that the arm that has paid best so far is mostly the
+wrong one.
+
+It stands for an opponent, or for a recorded sequence of which nothing shall be assumed.
+"""
+
+import numpy as np
+
+from driftbandits.core import Environment
+from driftbandits.environments.table import replay
+from driftbandits.parts.tables import Table, read_table
+
+DOUBLINGS = 13
+
+
+def adversarial(*, file: str | None = None) -> Environment:
+    """A given sequence of rewards, without context; by default two arms in doubling stretches.
+
+    Args:
+        file: CSV or Parquet, one row per step and one column per arm; none is a built-in sequence.
+    """
+    return replay(doubling_stretches() if file is None else read_table(file, context=[]))
+
+
+def doubling_stretches() -> Table:
+    """Arm 0 pays in the first, third, ... stretch, arm 1 in the others."""
+    winner = np.concatenate([np.full(2**n, n % 2) for n in range(DOUBLINGS)])
+    rewards = np.eye(2, dtype=np.float32)[winner]
+    return Table(rewards, np.zeros((len(rewards), 0), np.float32))

@@ -1,0 +1,80 @@
+"""Rewards that arrive later, for any environment.
+
+    delayed=100                          every reward 100 steps after its pull
+    delayed="geometric(mean=100)"        each after its own time, at most 20 means
+    delayed="never(share=0.1)"           at once, but a tenth of them never
+
+All of them take `share`, the share of rewards that never arrive. A click that is not counted
+before the campaign's next decision, a sale that is reported at night: the policy goes on choosing
+while rewards are on their way, and learns from each when it arrives. The regret is counted at the
+pull. Pike-Burke, Agrawal, Szepesvari & Grunewalder (2018), "Bandits with delayed, aggregated
+anonymous feedback", describe the setting; here a reward says which pull it belongs to.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.choice import construct, parse
+from driftbandits.core import Delay, Environment, Key
+
+LONGEST = 20  # means: one reward in 500 million takes longer
+
+
+def delayed(environment: Environment, delay: Any) -> Environment:
+    """Rewards arrive after a constant or a geometric time, or never."""
+    if environment.delay is not None:
+        check.fail("delayed", "given once", delay)
+    if isinstance(delay, str):
+        law: Delay = construct("delayed", LAWS, parse("delayed", delay))
+    else:
+        check.whole(delayed=delay, at_least=0)
+        law = constant(steps=delay)
+    return environment._replace(delay=law)
+
+
+def constant(*, steps: int = 100, share: float = 0.0) -> Delay:
+    """Every reward after the same number of steps."""
+    check.whole(steps=steps, at_least=0)
+    return sometimes_never(share, steps, lambda _: jnp.int32(steps))
+
+
+def geometric(*, mean: float = 100.0, share: float = 0.0) -> Delay:
+    """The number of steps is geometric, from 0 on."""
+    check.positive(mean=mean)
+    longest = int(LONGEST * (mean + 1))
+    scale = jnp.log1p(1 / mean)
+
+    def draw(key: Key) -> Array:
+        waited = jax.random.exponential(key) / scale
+        return jnp.minimum(waited, longest + 1).astype(jnp.int32)
+
+    return sometimes_never(share, longest, draw)
+
+
+def never(*, share: float = 1.0) -> Delay:
+    """At once or not at all."""
+    return constant(steps=0, share=share)
+
+
+def sometimes_never(share: float, longest: int, draw: Callable[[Key], Array]) -> Delay:
+    check.probability(share=share)
+
+    def draw_or_lose(key: Key) -> Array:
+        if not share:
+            return draw(key)
+        draw_key, loss_key = jax.random.split(key)
+        return jnp.where(jax.random.bernoulli(loss_key, share), longest + 1, draw(draw_key))
+
+    return Delay(longest, draw_or_lose)
+
+
+LAWS: dict[str, Callable[..., Delay]] = {
+    "constant": constant,
+    "geometric": geometric,
+    "never": never,
+}

@@ -1,0 +1,58 @@
+"""Coins of which the best and the worst change places again and again.
+
+    theta_k ~ U(0, 1) once per run;   in steps every, ..., 2 every - 1, and again in each second
+    stretch of that length, the largest and the smallest theta are swapped
+
+It stands for what goes out of fashion and comes back: day and night, week and weekend, or an
+opponent with two habits. The best arm so far is now the worst one, which is as bad as it can be for
+a learner that trusts all of its past. Steps count from 0.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
+from driftbandits.environments.bernoulli import nothing_to_see, toss
+
+
+class FlippingState(NamedTuple):
+    theta: Array  # (num_arms,) float32, before the first swap
+    time: Array  # () int32
+
+
+def flipping(*, num_arms: int = 10, every: int = 1000) -> Environment:
+    """Coins of which the best and the worst swap their means every so many steps.
+
+    Args:
+        num_arms: how many arms.
+        every: steps between two swaps.
+    """
+    check.whole(num_arms=num_arms, every=every)
+
+    def init(key: Key) -> FlippingState:
+        return FlippingState(jax.random.uniform(key, (num_arms,)), jnp.int32(0))
+
+    def observe(key: Key, state: FlippingState) -> Observation:
+        return nothing_to_see(num_arms)
+
+    def rewards(key: Key, state: FlippingState, context: Array) -> Rewards:
+        return toss(key, jnp.where(era(state) % 2 == 1, swapped(state.theta), state.theta))
+
+    def advance(state: FlippingState, arm: Array) -> FlippingState:
+        return FlippingState(state.theta, state.time + 1)
+
+    def era(state: FlippingState) -> Array:
+        return state.time // every
+
+    return Environment(BanditSpec(num_arms), init, observe, rewards, advance, era)
+
+
+def swapped(theta: Array) -> Array:
+    """The best has the worst one's mean, and the other way round."""
+    arms = jnp.arange(theta.size)
+    best, worst = jnp.argmax(theta), jnp.argmin(theta)
+    return jnp.where(arms == best, jnp.min(theta), jnp.where(arms == worst, jnp.max(theta), theta))

@@ -1,0 +1,90 @@
+"""Arms of any environment that are not always there.
+
+    a number    each arm is available with this probability, independently and anew in each step;
+                where none would be, one is, with all arms alike
+    a schedule  a list of lists of 0 and 1, one per step and one number per arm; it repeats
+
+The available arms are shown before the choice, and the regret compares with the best one of them.
+Arms that were not available before stay so; where a schedule would leave none of the others, it is
+ignored for that step.
+
+Kleinberg, Niculescu-Mizil & Sharma (2010), "Regret bounds for sleeping experts and bandits".
+
+It stands for goods that are out of stock, servers that are down, advertisers without budget.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Environment, Key, Observation, Rewards, State
+from driftbandits.parts.eras import era_of_inner
+
+Awake = Callable[[Key, Array, Array], Array]  # key, time, arms available -> arms available
+
+
+class SleepingState(NamedTuple):
+    inner: State
+    time: Array  # () int32
+
+
+def sleeping(environment: Environment, awake: float | list[list[int]]) -> Environment:
+    """Arms sleep: the probability that an arm is available, or a schedule of 0 and 1 per step."""
+    num_arms = environment.spec.num_arms
+    scheduled = isinstance(awake, list | tuple)
+    keep = by_schedule(awake, num_arms) if scheduled else by_chance(awake)
+
+    def init(key: Key) -> SleepingState:
+        return SleepingState(environment.init(key), jnp.int32(0))
+
+    def observe(key: Key, state: SleepingState) -> Observation:
+        inner_key, own_key = jax.random.split(key)
+        context, available = environment.observe(inner_key, state.inner)
+        return Observation(context, keep(own_key, state.time, available))
+
+    def rewards(key: Key, state: SleepingState, context: Array) -> Rewards:
+        return environment.rewards(key, state.inner, context)
+
+    def advance(state: SleepingState, arm: Array) -> SleepingState:
+        return SleepingState(environment.advance(state.inner, arm), state.time + 1)
+
+    era = era_of_inner(environment)
+    return Environment(environment.spec, init, observe, rewards, advance, era, environment.delay)
+
+
+def by_chance(probability: Any) -> Awake:
+    check.probability(sleeping=probability)
+
+    def keep(key: Key, time: Array, available: Array) -> Array:
+        level = jnp.where(available, jax.random.uniform(key, available.shape), jnp.inf)
+        return (level < probability) | (level == jnp.min(level))
+
+    return keep
+
+
+def by_schedule(schedule: Any, num_arms: int) -> Awake:
+    rows = rows_from(schedule, num_arms)
+
+    def keep(key: Key, time: Array, available: Array) -> Array:
+        both = jnp.asarray(rows)[time % len(rows)] & available
+        return jnp.where(jnp.any(both), both, available)
+
+    return keep
+
+
+def rows_from(schedule: Any, num_arms: int) -> np.ndarray:
+    rule = f"a probability, or a list of lists of {num_arms} numbers 0 or 1, not all 0"
+    for row in schedule or [None]:
+        if (
+            not isinstance(row, list | tuple)
+            or len(row) != num_arms
+            or any(value not in (0, 1) for value in row)
+            or not any(row)
+        ):
+            check.fail("sleeping", rule, schedule)
+    return np.asarray(schedule, bool)

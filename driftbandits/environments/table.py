@@ -1,0 +1,83 @@
+"""Rewards from a table: for each step a row, for each arm a column, and perhaps a context.
+
+    context_t, reward_t,k = the numbers of row t, or of row pi(t), pi a random permutation per run
+
+Beyond the last row it begins again with the first one, in the same order. As the mean of a reward
+is not known, the number in the table stands for it too: the regret is then the realised regret,
+which compares with the arm that paid most in each single step, and which no policy can bring near
+zero where rewards are mostly noise. `spec.reward_range` spans all numbers of the arms, and
+`spec.noise` is the largest standard deviation of an arm.
+
+As written, all runs meet the same world and intervals tell of the policy's luck alone; shuffled,
+each has an order of its own, and what drift there was is gone.
+
+It stands for whatever you have a log of in which the reward of every arm is known: prices, sensors,
+or a classification data set, where the right class pays 1. Two such tables come with the package
+river (`pip install 'driftbandits[data]'`), which is BSD-3-Clause: "river:sp500", the daily returns
+in per cent of ten stocks over 1,257 days, from Kaggle's "S&P 500 stock data"; and
+"river:image_segments", 2,310 rows with eighteen features as context, standardised over the table,
+and seven classes as arms, from the UCI repository's "Image Segmentation".
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Environment, Key, Observation, Rewards
+from driftbandits.parts.tables import Table, read_table, spec_of
+
+ORDERS = ("as written", "shuffled")
+
+
+class TableState(NamedTuple):
+    time: Array  # () int32, modulo the rows
+    order: Array  # (rows,) int32; empty as written
+
+
+def table(
+    *,
+    file: str = "river:sp500",
+    arms: str | list[str] | None = None,
+    context: str | list[str] | None = None,
+    order: str = "as written",
+) -> Environment:
+    """Rewards, and perhaps contexts, from a CSV or Parquet file with a column per arm.
+
+    Args:
+        file: a file whose name ends with .csv, .csv.gz or .parquet, from the working directory on
+            and with names in its first line; or river:sp500, river:image_segments.
+        arms: the columns that are arms, by their names or by how their names begin; none is every
+            column that holds numbers and is no context.
+        context: the columns that are the context, likewise; none is no context (river's features).
+        order: "as written", or "shuffled" anew for each run.
+    """
+    check.known("order", order, ORDERS)
+    return replay(read_table(file, arms, context), shuffled=order == "shuffled")
+
+
+def replay(rows: Table, *, shuffled: bool = False) -> Environment:
+    """Row by row, and from the first one again."""
+    spec, length = spec_of(rows), len(rows.rewards)
+
+    def init(key: Key) -> TableState:
+        order = jax.random.permutation(key, length) if shuffled else jnp.zeros(0, jnp.int32)
+        return TableState(jnp.int32(0), order.astype(jnp.int32))
+
+    def row(state: TableState) -> Array:
+        return state.order[state.time] if shuffled else state.time
+
+    def observe(key: Key, state: TableState) -> Observation:
+        context = jnp.asarray(rows.contexts)[row(state)]
+        return Observation(context, jnp.ones(spec.num_arms, bool))
+
+    def rewards(key: Key, state: TableState, context: Array) -> Rewards:
+        given = jnp.asarray(rows.rewards)[row(state)]
+        return Rewards(given, given)
+
+    def advance(state: TableState, arm: Array) -> TableState:
+        return state._replace(time=(state.time + 1) % length)
+
+    return Environment(spec, init, observe, rewards, advance)

@@ -1,0 +1,136 @@
+"""Settings chosen by trial, and rankings over problems."""
+
+import numpy as np
+import pytest
+
+from driftbandits import InputError, read_results, run_experiment
+from driftbandits.experiment import Experiment, as_table, experiment_from
+from driftbandits.metrics import paired_difference
+from driftbandits.ranking import Scores, ranks_of, scores, shares, standings
+from driftbandits.report.field import ranking_table
+from driftbandits.report.page import write_report
+from driftbandits.tuning import settle
+
+FIELD = {
+    "title": "Three problems",
+    "environments": {
+        "even": "bernoulli(num_arms=2)",
+        "odd": "bernoulli(num_arms=3)",
+        "r": "rotting",
+    },
+    "policies": {"ucb": "ucb", "swa": "swa", "uniform": "uniform"},
+    "tuning": {"ucb": {"scale": [0.1, 3.0]}},
+    "horizon": 60,
+    "runs": 6,
+    "points": 20,
+    "measure": "policy_regret",
+}
+
+
+def field(**changes: object) -> Experiment:
+    return experiment_from("field", {**FIELD, **changes})
+
+
+def test_candidates_are_lines_of_their_own() -> None:
+    grid = {"ucb": {"scale": [0.1, 3.0]}, "swa": {"alpha": [0.5, 1], "doubling": [True]}}
+    labels = [line.label for line in field(tuning=grid, environments={"x": "rotting"}).lines()]
+    assert labels == [
+        "ucb", "ucb, scale=0.1", "ucb, scale=3.0",
+        "swa", "swa, alpha=0.5, doubling=true", "swa, alpha=1, doubling=true", "uniform",
+    ]  # fmt: skip
+    assert experiment_from("field", as_table(field())) == field()
+
+
+def test_the_first_third_chooses_and_the_others_judge() -> None:
+    experiment = field(environments={"x": "rotting"})
+    values = {line.label: np.full((6, 3), 5.0) for line in experiment.lines()}
+    values["ucb, scale=3.0"][:2] = 1.0  # good where it counts for the choice
+    values["ucb, scale=3.0"][2:] = 9.0
+    values["ucb, scale=0.1"][:2] = 2.0
+    lines, judged = settle(experiment, values)
+    assert [line.label for line in lines] == ["ucb", "ucb tuned", "swa", "uniform"]
+    assert next(line for line in lines if line.label == "ucb tuned").policy == "ucb(scale=3.0)"
+    assert judged["ucb tuned"].shape == (4, 3)
+    assert (judged["ucb tuned"] == 9).all(), "the choice is not judged by the runs that made it"
+
+
+def test_the_default_is_a_candidate_too() -> None:
+    experiment = field(environments={"x": "rotting"})
+    values = {line.label: np.full((6, 1), 5.0) for line in experiment.lines()}
+    values["ucb"][:2] = 0.0
+    assert settle(experiment, values).lines[1].policy == "ucb"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tuning": {"exp4": {"x": [1]}}}, "tuning must be one of ucb, swa, uniform, got 'exp4'"),
+        ({"tuning": {"ucb": {"scale": 3}}}, "tuning.ucb.scale must be a list of values, got 3"),
+        ({"tuning": {"ucb": {"scale": []}}}, r"tuning.ucb.scale must be at least one value"),
+        ({"tuning": {"ucb": {"colour": [3]}}}, "a setting of ucb must be .*, got 'colour'"),
+        ({"tuning": {"ucb": 3}}, "tuning.ucb must be a table such as"),
+        ({"runs": 2}, "runs must be at least 3 where something is tuned, got 2"),
+        ({"points": 0}, "points must be a whole number of at least 1, got 0"),
+        (
+            {"sweep": {"environment": "max_consecutive", "values": [1, 2]}},
+            "tuning must be left out where there is a sweep",
+        ),
+        ({"measure": "recovery_time"}, "measure must be another one in an environment whose drift"),
+    ],
+)
+def test_mistakes_are_told(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        field(**changes)
+
+
+def test_a_field_from_end_to_end(tmp_path) -> None:
+    results = run_experiment(field(), tmp_path)
+    assert list(results.values) == [line.label for line in results.lines]
+    assert all(values.shape == (4, 20) for values in results.values.values())
+    again = read_results(tmp_path / "field")
+    assert [line.policy for line in again.lines] == [line.policy for line in results.lines]
+    for label, values in results.values.items():
+        np.testing.assert_array_equal(again.values[label], values)
+    table = ranking_table(again)
+    assert set(table["policy"]) == {"ucb", "swa", "uniform"}
+    assert table["tuned_rank"].to_list() == sorted(table["tuned_rank"].to_list())
+    page = write_report(tmp_path).read_text()
+    assert "Ranking over the problems" in page
+    for name in ("figure.png", "curves.png", "ranking.csv", "table.csv"):
+        assert (tmp_path / "field" / name).stat().st_size > 0
+
+
+def test_tuned_scores_take_the_tuned_line_where_there_is_one(tmp_path) -> None:
+    results = run_experiment(field(), tmp_path)
+    default, tuned = scores(results, tuned=False), scores(results, tuned=True)
+    assert default.policies == tuned.policies == ["ucb", "swa", "uniform"]
+    np.testing.assert_array_equal(tuned.values[0, :, 0], results.values["ucb tuned on even"][:, -1])
+    np.testing.assert_array_equal(default.values[2, :, 0], results.values["ucb on r"][:, -1])
+    np.testing.assert_array_equal(default.values[:, :, 1:], tuned.values[:, :, 1:])
+
+
+def test_ranks_share_ties() -> None:
+    np.testing.assert_array_equal(ranks_of(np.array([3.0, 1.0, 3.0, 2.0])), [3.5, 1, 3.5, 2])
+
+
+def test_standings_by_hand() -> None:
+    generator = np.random.default_rng(0)
+    noise = generator.normal(0, 0.1, size=(2, 30, 3))
+    values = np.array([[1.0, 2.0, 2.0], [5.0, 1.0, 9.0]])[:, None, :] + noise
+    table = {row.policy: row for row in standings(Scores(["a", "b", "c"], ["x", "y"], values))}
+    expected = ranks_of(values.mean(axis=1)).mean(axis=0)
+    assert [table[name].rank for name in "abc"] == expected.tolist()
+    beaten = {"a": 0, "b": 0, "c": 0}
+    for problem in values:
+        for i, name in enumerate("abc"):
+            for j in {0, 1, 2} - {i}:
+                beaten[name] += int(paired_difference(problem[:, i], problem[:, j]).high < 0)
+    assert {name: row.wins for name, row in table.items()} == beaten
+    assert sum(row.wins for row in table.values()) == sum(row.losses for row in table.values())
+    assert all(row.low <= row.rank <= row.high for row in table.values())
+
+
+def test_shares_are_of_uniform_play() -> None:
+    values = np.array([[[10.0, 40.0]], [[-5.0, 15.0]]])
+    heat = shares(Scores(["good", "uniform"], ["x", "y"], values))
+    np.testing.assert_allclose(heat, [[0.25, 0.0], [1.0, 1.0]])
