@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from mabwiser.mab import MAB, LearningPolicy
@@ -13,9 +14,10 @@ from river import bandit, proba
 
 from driftbandits import (
     MEASURES,
+    Decision,
     InputError,
+    Policy,
     Trace,
-    build_environment,
     compare,
     compare_with,
     draw_curves,
@@ -23,8 +25,9 @@ from driftbandits import (
     simulate,
     simulate_external,
 )
-from tests.sleepers import sleeping
 
+COINS = "bernoulli(num_arms=4)"
+TURNS = "bernoulli(num_arms=4, sleeping=[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])"
 DOCS = Path(__file__).parents[1] / "docs" / "neighbours.md"
 
 
@@ -54,21 +57,64 @@ def replay(trace: Trace):
         ("rotating_wheel", 1),
         ("rotting", 1),
         ("bernoulli(max_consecutive=2)", 1),
-        ("sleeping", 1),
+        (TURNS, 1),
     ],
 )
 def test_replayed_arms_give_the_numbers_of_simulate(environment: str, every: int) -> None:
-    world = sleeping() if environment == "sleeping" else build_environment(environment)
     size = {"horizon": 55, "runs": 3, "seed": 2}
-    fine = simulate("ucb", world, record_every=1, **size)
-    expected = simulate("ucb", world, record_every=every, **size)
-    trace = simulate_external(replay(fine), world, record_every=every, **size)
+    fine = simulate("ucb", environment, record_every=1, **size)
+    expected = simulate("ucb", environment, record_every=every, **size)
+    trace = simulate_external(replay(fine), environment, record_every=every, **size)
     for name, values in expected._asdict().items():
         assert getattr(trace, name).dtype == values.dtype
         np.testing.assert_allclose(getattr(trace, name), values, rtol=1e-6, atol=1e-5)
     np.testing.assert_array_equal(trace.pulls, expected.pulls)
     if trace.reward[0, -1] == int(trace.reward[0, -1]):  # coins
         np.testing.assert_array_equal(trace.reward, expected.reward)
+
+
+class Leader:
+    """The highest (successes + 1) / (pulls + 2), the first of equals."""
+
+    def __init__(self) -> None:
+        self.successes, self.pulls = [0.0] * 10, [0.0] * 10
+
+    def pull(self, arms: list[int]) -> int:
+        return max(arms, key=lambda arm: (self.successes[arm] + 1) / (self.pulls[arm] + 2))
+
+    def update(self, arm: int, reward: float) -> None:
+        self.successes[arm] += reward
+        self.pulls[arm] += 1
+
+
+def leader() -> Policy:
+    """The same in JAX."""
+
+    def act(key, state, context, available):
+        scores = jnp.where(available, (state[0] + 1) / (state[1] + 2), -1)
+        arm = jnp.argmax(scores).astype(jnp.int32)
+        return Decision(arm, jnp.arange(10) == arm, arm), state
+
+    def learn(state, arm, reward):
+        return state.at[:, arm].add(jnp.stack([reward, 1.0]))
+
+    return Policy(lambda _: jnp.zeros((2, 10)), act, learn)
+
+
+@pytest.mark.parametrize("late", ["", "(delayed='geometric(mean=4, share=0.2)')", "(sleeping=0.5)"])
+def test_the_same_policy_twice_pulls_the_same_arms(late: str) -> None:
+    size = {"horizon": 80, "runs": 3, "record_every": 1}
+    expected = simulate(leader(), f"bernoulli{late}", **size)
+    trace = simulate_external(external_policy(Leader), f"bernoulli{late}", **size)
+    np.testing.assert_array_equal(trace.pulls, expected.pulls)
+    np.testing.assert_array_equal(trace.reward, expected.reward)
+
+
+def test_mabwiser_waits_for_late_rewards() -> None:
+    rule = LearningPolicy.UCB1(alpha=0.5)
+    policy = external_policy(partial(MAB, list(range(4)), rule))
+    trace = simulate_external(policy, "bernoulli(num_arms=4, delayed=10)", horizon=12)
+    assert trace.pulls[0, 9].tolist() == [3, 3, 2, 2]  # in turn, as nothing is known yet
 
 
 def test_ours_in_ours_is_simulate() -> None:
@@ -80,9 +126,6 @@ def test_ours_in_ours_is_simulate() -> None:
 def final_regret(policy, environment, **size: int) -> float:
     trace = simulate_external(policy, environment, **size)
     return float(trace.regret[:, -1].mean())
-
-
-COINS = "bernoulli(num_arms=4)"
 
 
 def test_river_learns() -> None:
@@ -125,18 +168,18 @@ def test_arms_that_sleep_are_not_offered() -> None:
         external_policy(partial(bandit.UCB, delta=0.5)),
         external_policy(partial(MAB, list(range(4)), rule)),
     ):
-        trace = simulate_external(policy, sleeping(), horizon=100, runs=3)
+        trace = simulate_external(policy, TURNS, horizon=100, runs=3)
         asleep = np.arange(100) % 4
         pulled = np.diff(trace.pulls, axis=1, prepend=0).argmax(axis=2)
         assert (pulled != asleep).all()
-        chance = simulate("uniform", sleeping(), horizon=100, runs=3)
+        chance = simulate("uniform", TURNS, horizon=100, runs=3)
         assert trace.regret[:, -1].mean() < chance.regret[:, -1].mean()
 
 
 def test_an_arm_that_was_not_offered_is_refused_with_a_remedy() -> None:
     first = external_policy(object, pull=lambda *_: 0, update=lambda *_: None)
     with pytest.raises(InputError, match=r"of \[1, 2, 3\] \(a policy that knows no masks.*got 0"):
-        simulate_external(first, sleeping(), horizon=5)
+        simulate_external(first, TURNS, horizon=5)
 
 
 @pytest.mark.parametrize("arm", [4, -1, 1.0, "1", None, True])
@@ -231,14 +274,18 @@ def test_external_policies_stand_in_the_table(measure: str, tmp_path: Path) -> N
         compare_with(ours, {"ucb": replay(copy)})
 
 
-def test_nothing_foreign_is_imported_before_it_is_used() -> None:
+def test_nothing_foreign_is_imported_before_it_is_used_and_a_lack_is_told() -> None:
     code = (
         "import sys, driftbandits\n"
         "driftbandits.external_policy, driftbandits.simulate_external, driftbandits.compare_with\n"
-        "print({'gymnasium', 'river', 'mabwiser', 'pandas'} & set(sys.modules))"
+        "print({'gymnasium', 'river', 'mabwiser', 'pandas'} & set(sys.modules))\n"
+        "sys.modules['gymnasium'] = None\n"
+        "try: driftbandits.to_gymnasium\n"
+        "except ImportError as error: print(error)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "set()"
+    remedy = "Gymnasium is missing: pip install 'driftbandits[gymnasium]'"
+    assert out.stdout.splitlines() == ["set()", remedy]
 
 
 def test_the_examples_of_the_docs_run(tmp_path: Path, monkeypatch, capsys) -> None:

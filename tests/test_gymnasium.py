@@ -7,7 +7,6 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 from driftbandits import (
-    Environment,
     InputError,
     Trace,
     build_environment,
@@ -16,8 +15,8 @@ from driftbandits import (
     simulate_external,
     to_gymnasium,
 )
-from tests.sleepers import sleeping
 
+TURNS = "bernoulli(num_arms=4, sleeping=[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])"
 WORLDS = ["sinusoidal", "rotating_wheel", "rotting", "bernoulli(num_arms=3, max_consecutive=2)"]
 
 
@@ -27,7 +26,7 @@ def arms_of(trace: Trace, run: int = 0) -> list[int]:
 
 
 def replayed(
-    environment: str | Environment, trace: Trace, seed: int, run: int
+    environment: str, trace: Trace, seed: int, run: int
 ) -> tuple[list[float], list[float]]:
     """Rewards and regrets of the arms that a simulated policy pulled."""
     env = to_gymnasium(environment)
@@ -90,7 +89,7 @@ def test_what_is_seen_and_told() -> None:
 
 
 def test_an_arm_that_is_not_available_is_refused() -> None:
-    env = to_gymnasium(sleeping())
+    env = to_gymnasium(TURNS)
     observation, info = env.reset(seed=0)
     np.testing.assert_array_equal(observation["available"], info["available"])
     assert info["available"].tolist() == [0, 1, 1, 1]
@@ -117,6 +116,7 @@ def test_a_step_before_the_reset_is_refused() -> None:
     ("settings", "message"),
     [
         ({"environment": "sinusoidial"}, "did you mean 'sinusoidal'"),
+        ({"environment": "bernoulli(delayed=5)"}, "environment must be without a delay"),
         ({"environment": "bernoulli", "horizon": 0}, "horizon must be a whole number"),
     ],
 )
@@ -138,11 +138,11 @@ def test_gymnasium_makes_another_one_and_vectors_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "environment"),
-    [("ucb", "sinusoidal"), ("lin_ts", "rotating_wheel"), ("thompson", "sleeping")],
+    [("ucb", "sinusoidal"), ("lin_ts", "rotating_wheel"), ("thompson", TURNS)],
 )
 def test_there_and_back_again_is_the_same(policy: str, environment: str) -> None:
     """Our policies in the loop in Python, with the same keys in the same worlds."""
-    world = sleeping() if environment == "sleeping" else build_environment(environment)
+    world = build_environment(environment)
     expected = simulate(policy, world, horizon=40, seed=3, record_every=4)
     foreign = from_gymnasium(to_gymnasium(world))
     assert foreign.spec._replace(noise=0) == world.spec._replace(noise=0)

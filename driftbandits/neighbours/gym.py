@@ -51,6 +51,9 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         self.spec = EnvSpec("driftbandits/Bandit-v0", entry_point=ENTRY, kwargs=settings)
         if isinstance(environment, str):
             environment = build_environment(environment)
+        if environment.delay is not None:
+            rule = "without a delay, as a step of Gymnasium ends with its reward"
+            check.fail("environment", rule, settings["environment"])
         self._environment, self._horizon = environment, horizon
         known = environment.spec
         self.reward_range = known.reward_range

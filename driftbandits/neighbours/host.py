@@ -6,8 +6,9 @@ compiled call. A foreign world is visited run by run; run r starts with the seed
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -68,26 +69,30 @@ def simulate_external(
         environment = build_environment(environment)
     every = -(-horizon // POINTS) if record_every is None else record_every
     check.whole(record_every=every)
-    ours = isinstance(environment, Environment)
     if isinstance(environment, Environment) and not isinstance(policy, ExternalPolicy):
         size: Any = {"horizon": horizon, "runs": runs, "record_every": every}
         return simulate(policy, environment, seed=seed, progress=progress, **size)
-    width, points = WIDEST if ours else 1, -(-horizon // every)
+    width = WIDEST if isinstance(environment, Environment) else 1
     blocks = [range(runs)[first : first + width] for first in range(0, runs, width)]
     moved = count_steps(horizon * len(blocks), progress or ignore)
     traces = []
     for block in blocks:
         players = players_of(policy, environment.spec._replace(horizon=horizon), seed, block)
-        if isinstance(environment, Environment):
-            worlds: Runs | Visit = Runs(environment, seed, block, every, points)
-        else:
-            worlds = Visit(environment, seed, block.start, every, points)
+        worlds = worlds_of(environment, seed, block, every, points=-(-horizon // every))
         play(players, worlds, block, horizon, moved)
         record = worlds.records()
-        if ours:
+        if isinstance(environment, Environment):
             refuse_broken(record, block.start)
         traces.append(add_up([record], horizon, every))
     return join(traces)
+
+
+def worlds_of(
+    environment: Environment | ForeignWorld, seed: int, block: range, every: int, points: int
+) -> Runs | Visit:
+    if isinstance(environment, Environment):
+        return Runs(environment, seed, block, every, points)
+    return Visit(environment, seed, block.start, every, points)
 
 
 def players_of(
@@ -116,30 +121,36 @@ def play(
     horizon: int,
     moved: Callable[[int], None],
 ) -> None:
-    """Every player pulls in its own run, up to the horizon."""
+    """Every player pulls in its own run, up to the horizon, and is told when a reward is due."""
+    due: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
     for time in range(horizon):
         seen = worlds.news
-        arms = []
-        for player, context, available, run in zip(
-            players, seen.context, seen.available, block, strict=True
-        ):
-            offer = np.flatnonzero(available).tolist()
-            if not offer:
-                check.fail("available", "true for at least one arm", f"none in run {run}")
-            arms.append(choice(player.pull(offer, context), offer))
-        rewards = worlds.pull(np.array(arms, np.int32)).reward.tolist()
-        for player, arm, reward, context, run in zip(
-            players, arms, rewards, seen.context, block, strict=True
+        arms = [
+            chosen(player, context, available)
+            for player, context, available in zip(
+                players, seen.context, seen.available, strict=True
+            )
+        ]
+        paid = worlds.pull(np.array(arms, np.int32))
+        for player, arm, reward, delay, context, run in zip(
+            players, arms, paid.reward.tolist(), paid.delay, seen.context, block, strict=True
         ):
             if not math.isfinite(reward):
                 check.fail("reward", "a finite number at every step", f"{reward} in run {run}")
-            player.update(arm, reward, context)
+            if delay >= 0:
+                due[time + int(delay)].append(partial(player.update, arm, reward, context))
+        for tell in due.pop(time, ()):
+            tell()
         if time % CHUNK == CHUNK - 1 or time == horizon - 1:
             moved(time % CHUNK + 1)
 
 
-def choice(arm: Any, offer: list[int]) -> int:
-    """The arm that a player has named, if it was offered."""
+def chosen(player: Player, context: np.ndarray, available: np.ndarray) -> int:
+    """The arm that a player names, if it was offered."""
+    offer = np.flatnonzero(available).tolist()
+    if not offer:
+        check.fail("available", "true for at least one arm at every step", available.tolist())
+    arm = player.pull(offer, context)
     if not check.is_whole(arm) or arm not in offer:
         check.fail(
             "arm",

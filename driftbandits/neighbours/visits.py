@@ -82,5 +82,5 @@ class Visit:
         return self._book.records()
 
     def _told(self, reward: float, regret: float) -> News:
-        paid = np.array([[reward], [regret]], np.float32)
+        paid = np.array([[reward], [regret], [0.0]], np.float32)  # and told at once
         return News(*paid, *(values[None] for values in self._scene))

@@ -5,7 +5,7 @@ another one, which pulls what it is told to.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax
@@ -15,7 +15,7 @@ from jax import Array
 
 from driftbandits.core import Decision, Environment, Key, Policy, State
 from driftbandits.keys import key
-from driftbandits.simulation import Keys, Record, block_functions, block_keys, take_step
+from driftbandits.simulation import DELAY, Keys, Record, block_keys, take_step
 
 
 class Told(NamedTuple):
@@ -39,6 +39,7 @@ def does_as_told() -> Policy:
 
 
 OBEDIENT = does_as_told()
+PAID = 3  # columns of a table of news before those of what there is to see
 
 
 class News(NamedTuple):
@@ -46,6 +47,7 @@ class News(NamedTuple):
 
     reward: np.ndarray  # (runs,) float32
     regret: np.ndarray  # (runs,) float32
+    delay: np.ndarray  # (runs,) float32, steps until the reward is to be told; -1 is never
     context: np.ndarray  # (runs, context_dim) float32
     available: np.ndarray  # (runs, num_arms) bool
     mean: np.ndarray  # (runs, num_arms) float32, which only a simulator knows
@@ -54,9 +56,38 @@ class News(NamedTuple):
 class Moment(NamedTuple):
     """How far some runs are."""
 
-    states: State  # of the worlds, and of the policy that is told
+    worlds: State  # (runs, ...) each leaf
     time: Array  # () int32, steps done
     sums: Record | None  # (points, runs, ...) between recorded times; None where nobody asks
+
+
+def step_keys(keys: Keys, time: Array) -> tuple[Key, Key]:
+    """Of what is observed and of the rewards, as in `take_step`."""
+    observe_key, rewards_key, _ = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)
+    return observe_key, rewards_key
+
+
+def look(environment: Environment, world: State, keys: Keys, time: Array) -> Array:
+    """What there is to see in one run: context, available arms, means."""
+    observe_key, rewards_key = step_keys(keys, time)
+    context, available = environment.observe(observe_key, world)
+    mean = environment.rewards(rewards_key, world, context).mean
+    return jnp.concatenate([context, available, mean]).astype(jnp.float32)
+
+
+def step(
+    environment: Environment, world: State, keys: Keys, time: Array, arm: Array
+) -> tuple[State, Record, Array]:
+    """One pull of one run: the world after it, and the reward, the regret and the delay."""
+    told, law = Told(arm, jnp.float32(0)), environment.delay
+    at_once = environment._replace(delay=None)
+    states, record = take_step(OBEDIENT, at_once, (world, told, None), keys, time)
+    world, told, _ = states
+    delay = jnp.int32(0)
+    if law is not None:
+        delay = law.draw(jax.random.fold_in(step_keys(keys, time)[1], DELAY))
+        delay = jnp.where(delay > law.longest, -1, delay)
+    return world, record, jnp.stack([told.reward, record.regret, delay])
 
 
 class Steps(NamedTuple):
@@ -68,37 +99,27 @@ class Steps(NamedTuple):
 
 @lru_cache(maxsize=64)
 def steps_of(environment: Environment, every: int, points: int) -> Steps:
-    begin = block_functions(OBEDIENT, environment, 1, 1)[0]
-
-    def look(states: State, keys: Keys, time: Array) -> Array:
-        observe_key, rewards_key, _ = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)
-        context, available = environment.observe(observe_key, states[0])
-        mean = environment.rewards(rewards_key, states[0], context).mean
-        return jnp.concatenate([context, available, mean]).astype(jnp.float32)
-
-    def step(states: State, keys: Keys, time: Array, arm: Array) -> tuple[State, Record]:
-        states = (states[0], Told(arm, jnp.float32(0)), *states[2:])
-        return take_step(OBEDIENT, environment, states, keys, time)
-
-    look_at_all = jax.jit(jax.vmap(look, (0, 0, None)))
-    step_all = jax.vmap(step, (0, 0, None, 0))
+    draw_all = jax.jit(jax.vmap(environment.init))
+    look_at_all = jax.jit(jax.vmap(partial(look, environment), (0, 0, None)))
+    step_all = jax.vmap(partial(step, environment), (0, 0, None, 0))
 
     def start(keys: Keys) -> tuple[Moment, np.ndarray]:
-        states, time = begin(keys), jnp.asarray(0, jnp.int32)
-        record = jax.eval_shape(step_all, states, keys, time, states[1].arm)[1]
+        worlds, time = draw_all(keys.world_start), jnp.asarray(0, jnp.int32)
+        seen = np.pad(look_at_all(worlds, keys, time), ((0, 0), (PAID, 0)))  # nothing paid yet
+        if not points:
+            return Moment(worlds, time, None), seen
+        record = jax.eval_shape(step_all, worlds, keys, time, np.zeros(len(seen), np.int32))[1]
         sums = jax.tree.map(lambda leaf: np.zeros((points, *leaf.shape), leaf.dtype), record)
-        seen = np.pad(look_at_all(states, keys, time), ((0, 0), (2, 0)))  # nothing paid yet
-        return Moment(states, time, sums if points else None), seen
+        return Moment(worlds, time, sums), seen
 
     def pull(moment: Moment, keys: Keys, arms: Array) -> tuple[Moment, Array]:
-        states, time, sums = moment
-        states, record = step_all(states, keys, time, arms)
+        worlds, time, sums = moment
+        worlds, record, paid = step_all(worlds, keys, time, arms)
         if sums is not None:
             point = time // every
             sums = jax.tree.map(lambda total, new: total.at[point].add(new), sums, record)
-        paid = jnp.stack([states[1].reward, record.regret], axis=1)
-        seen = look_at_all(states, keys, time + 1)
-        return Moment(states, time + 1, sums), jnp.concatenate([paid, seen], axis=1)
+        seen = look_at_all(worlds, keys, time + 1)
+        return Moment(worlds, time + 1, sums), jnp.concatenate([paid, seen], axis=1)
 
     return Steps(start, jax.jit(pull, donate_argnums=0))
 
@@ -123,7 +144,7 @@ class Runs:
 
     def show(self, world: State) -> None:
         """Puts a world of somebody else in the place of the runs' own."""
-        self._moment = self._moment._replace(states=(world, *self._moment.states[1:]))
+        self._moment = self._moment._replace(worlds=world)
 
     def records(self) -> Record:
         """What the runs add up to between recorded times."""
@@ -132,12 +153,8 @@ class Runs:
 
     def _read(self, table: Array | np.ndarray) -> News:
         values = np.array(table)
-        first = 2 + self._spec.context_dim
+        first = PAID + self._spec.context_dim
         second = first + self._spec.num_arms
-        return News(
-            values[:, 0],
-            values[:, 1],
-            values[:, 2:first],
-            values[:, first:second] > 0,
-            values[:, second:],
-        )
+        reward, regret, delay = values[:, :PAID].T
+        available, mean = values[:, first:second] > 0, values[:, second:]
+        return News(reward, regret, delay, values[:, PAID:first], available, mean)
