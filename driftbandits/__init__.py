@@ -35,6 +35,11 @@ _HOMES = {
     "run_experiment": "runner",
     "run_experiments": "runner",
     "compare": "comparison",
+    "to_gymnasium": "neighbours.gym",
+    "from_gymnasium": "neighbours.gym",
+    "external_policy": "neighbours.external",
+    "simulate_external": "neighbours.host",
+    "compare_with": "neighbours.table",
     "draw_curves": "report.curves",
     "write_report": "report.page",
 }
@@ -56,6 +61,10 @@ if TYPE_CHECKING:
     from driftbandits.experiment import Experiment
     from driftbandits.experiment_file import read_experiment
     from driftbandits.metrics import MEASURES, Estimate, estimate, paired_difference
+    from driftbandits.neighbours.external import external_policy
+    from driftbandits.neighbours.gym import from_gymnasium, to_gymnasium
+    from driftbandits.neighbours.host import simulate_external
+    from driftbandits.neighbours.table import compare_with
     from driftbandits.policies import POLICIES, build_policy
     from driftbandits.report.curves import draw_curves
     from driftbandits.report.page import write_report

@@ -26,7 +26,7 @@ LAYERS = [
     {"compute", "planning", "ranking"},
     {"cluster", "assembly"},
     {"runner"},
-    {"comparison", "report"},
+    {"comparison", "report", "neighbours"},
     {"console"},
     {"cli"},
 ]
