@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo reproduce paper test browser bench clean
+.PHONY: help demo reproduce paper field docs test browser bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,13 @@ reproduce: .venv/installed  ## run every figure of the paper at full size; goes 
 
 paper: reproduce  ## publish the full-size reproduction in docs/paper and the README
 	$(BIN)/python -m benchmarks.paper
+
+field: .venv/installed  ## compare all policies on all problems, publish it in docs/field and the README
+	$(BIN)/driftbandits run field
+	$(BIN)/python -m benchmarks.field
+
+docs: .venv/installed  ## write the pages of policies and environments anew
+	$(BIN)/python docs/pages.py
 
 test: .venv/tested browser  ## set up, check the format, lint, check the types, run the tests
 	$(BIN)/ruff format --check .
