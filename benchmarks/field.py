@@ -1,4 +1,4 @@
-"""Publishes a finished run of the field: results/field to docs/field, and its ranking to the README.
+"""Publishes a finished run of the field: results/field to docs/field, the best to the README.
 
 driftbandits run field      # goes on where it was
 make field                  # both
@@ -64,9 +64,10 @@ def section(results: Results, place: Path) -> list[str]:
         ranking(results),
         *(f"- {reading}" for reading in experiment.readings),
         "",
-        f"[ranking.csv]({place.name}/ranking.csv), and [table.csv]({place.name}/table.csv) with every",
-        "final value, its interval, the late regret, the share of pulls on a best arm and the steps to",
-        f"recover; [curves.png]({place.name}/curves.png) has the best twelve of each problem over time.\n",
+        f"[ranking.csv]({place.name}/ranking.csv), and [table.csv]({place.name}/table.csv) with",
+        "every final value, its interval, the late regret, the share of pulls on a best arm and the",
+        f"steps to recover; [curves.png]({place.name}/curves.png) has the best twelve of each",
+        "problem over time.\n",
         "<details><summary>What tuning chose</summary>\n",
         choices(results),
         "</details>\n",
@@ -77,11 +78,12 @@ def page(places: list[Path]) -> str:
     """docs/field/README.md."""
     parts = [
         "# The field\n",
-        "All policies on all problems, run by `driftbandits run field` and published by `make field`.",
-        "[docs/choosing.md](../choosing.md) draws conclusions, [docs/experiments.md](../experiments.md)",
-        "says how ranks, wins and the heat map are made. Ranks: the mean over the problems of the rank",
-        "by mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over all",
-        "problems, by a paired test at 95%.\n",
+        "All policies on all problems, run by `driftbandits run field`, published by `make field`.",
+        "[report.html](report.html) is the report (download it and open it in a browser),",
+        "[choosing.md](../choosing.md) draws conclusions, [experiments.md](../experiments.md) says",
+        "how ranks, wins and the heat map are made. Ranks: the mean over the problems of the rank by",
+        "mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over",
+        "all problems, by a paired test at 95%.\n",
     ]
     for place in places:
         parts += section(read_results(place), place)
