@@ -65,7 +65,7 @@ def section(results: Results, place: Path) -> list[str]:
         *(f"- {reading}" for reading in experiment.readings),
         "",
         f"[ranking.csv]({place.name}/ranking.csv), and [table.csv]({place.name}/table.csv) with",
-        "every final value, its interval, the late regret, the share of pulls on a best arm and the",
+        "every final value, its interval, the late regret, the share of best pulls and the",
         f"steps to recover; [curves.png]({place.name}/curves.png) has the best twelve of each",
         "problem over time.\n",
         "<details><summary>What tuning chose</summary>\n",
@@ -81,7 +81,7 @@ def page(places: list[Path]) -> str:
         "All policies on all problems, run by `driftbandits run field`, published by `make field`.",
         "[report.html](report.html) is the report (download it and open it in a browser),",
         "[choosing.md](../choosing.md) draws conclusions, [experiments.md](../experiments.md) says",
-        "how ranks, wins and the heat map are made. Ranks: the mean over the problems of the rank by",
+        "how ranks, wins and the heat map are made. Ranks: mean over the problems of the rank by",
         "mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over",
         "all problems, by a paired test at 95%.\n",
     ]
