@@ -2,11 +2,11 @@
 
     context_t, reward_t,k = the numbers of row t, or of row pi(t), pi a random permutation per run
 
-Beyond the last row it begins again with the first one, in the same order. As the mean of a reward
-is not known, the number in the table stands for it too: the regret is then the realised regret,
-which compares with the arm that paid most in each single step, and which no policy can bring near
-zero where rewards are mostly noise. `spec.reward_range` spans all numbers of the arms, and
-`spec.noise` is the largest standard deviation of an arm.
+The table is held in memory as a whole. Beyond the last row it begins again with the first one, in
+the same order. As the mean of a reward is not known, the number in the table stands for it too: the
+regret is then the realised regret, which compares with the arm that paid most in each single step,
+and which no policy can bring near zero where rewards are mostly noise. `spec.reward_range` spans
+all numbers of the arms, and `spec.noise` is the largest standard deviation of an arm.
 
 As written, all runs meet the same world and intervals tell of the policy's luck alone; shuffled,
 each has an order of its own, and what drift there was is gone.
