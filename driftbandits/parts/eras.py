@@ -18,4 +18,7 @@ def best_arm(means: Callable[[State], Array]) -> Era:
 def era_of_inner(environment: Environment) -> Era | None:
     """That of an environment whose state is the field `inner` of a transformed one's state."""
     era = environment.era
-    return None if era is None else lambda state: era(state.inner)
+    if era is None:
+        return None
+    inner_era = era
+    return lambda state: inner_era(state.inner)
