@@ -9,6 +9,8 @@ from driftbandits.policies.eff_fewa import eff_fewa
 from driftbandits.policies.fewa import fewa
 from driftbandits.policies.lin_ts import lin_ts
 from driftbandits.policies.neural_linear import neural_linear
+from driftbandits.policies.neural_ts import neural_ts
+from driftbandits.policies.neural_ucb import neural_ucb
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
 from driftbandits.policies.swa import swa
@@ -25,6 +27,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "eff_fewa": eff_fewa,
     "lin_ts": lin_ts,
     "neural_linear": neural_linear,
+    "neural_ucb": neural_ucb,
+    "neural_ts": neural_ts,
     "uniform": uniform,
     "oracle": oracle,
 }
