@@ -24,6 +24,8 @@ from driftbandits.policies.lin_ts import lin_ts
 from driftbandits.policies.lin_ucb import lin_ucb
 from driftbandits.policies.m_ucb import m_ucb
 from driftbandits.policies.neural_linear import neural_linear
+from driftbandits.policies.neural_ts import neural_ts
+from driftbandits.policies.neural_ucb import neural_ucb
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.raw_ucb import raw_ucb
 from driftbandits.policies.recurrent import recurrent
@@ -65,6 +67,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "d_lin_ucb": d_lin_ucb,
     "sw_lin_ucb": sw_lin_ucb,
     "neural_linear": neural_linear,
+    "neural_ucb": neural_ucb,
+    "neural_ts": neural_ts,
     "uniform": uniform,
     "oracle": oracle,
 }

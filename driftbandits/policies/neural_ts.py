@@ -1,0 +1,89 @@
+"""NeuralTS: a score is drawn around a network's prediction, as wide as its gradient says.
+
+    x = (context, 1);  f_k = v' relu(W_k x);  g_k = gradient of f_k in all weights
+    arm = argmax of draws from N(f_k, sigma_k^2);  sigma_k^2 = lambda * variance * sum g_k^2 / U
+    U = lambda at first, then U + g_arm^2 after every pull
+
+Zhang, Zhou, Li & Gu (2021), "Neural Thompson sampling". Every arm has its own first-layer weights
+W_k and shares the last layer v: it is the paper's input with the context in the arm's block and
+zeros elsewhere. Without a context x is the constant 1.
+
+Differences from the paper: U is diagonal, as in the authors' code. The network goes on learning
+from the weights it has, by Adam, every `train_every` rewards and from the last `memory` of them, so
+that the cost of a step is bounded; the paper trains at every step, anew from the first weights and
+on all rewards. The loss is the mean squared error with a weight decay of lambda / (rewards in
+memory), towards zero and not the first weights. The network has no biases, as its input has a
+constant, no factor sqrt(hidden), and PyTorch's initial weights. Rewards are scaled by the reward
+range. U counts a pull when it is made, not when its reward comes.
+
+Use it when the reward is a nonlinear function of the context, and rewards come late or in batches:
+unlike neural_ucb it does not repeat one arm until then. Not when the world drifts faster than
+`memory` rewards: the network forgets by then but U never does, so that nothing is explored anew.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import require_some
+from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.neural_confidence import (
+    ConfidenceState,
+    ConfidenceTicket,
+    confidence_learner,
+    count_gradient,
+)
+
+
+def neural_ts(
+    spec: BanditSpec,
+    *,
+    hidden: int = 100,
+    precision: float = 0.001,
+    variance: float = 1.0,
+    memory: int = 2000,
+    train_every: int = 20,
+    train_steps: int = 20,
+    batch: int = 64,
+    learning_rate: float = 0.01,
+) -> Policy:
+    """Thompson sampling by a network's gradient; its exploration ends for good.
+
+    Args:
+        hidden: units of the network's layer.
+        precision: lambda, where U starts; also the weight decay.
+        variance: scales the squared deviation of a score.
+        memory: how many of the last rewards the network is trained on.
+        train_every: rewards between two trainings.
+        train_steps: minibatch steps of one training.
+        batch: rewards in a minibatch, drawn with replacement.
+        learning_rate: of Adam.
+    """
+    learner = confidence_learner(
+        spec,
+        hidden=hidden,
+        precision=precision,
+        variance=variance,
+        memory=memory,
+        train_every=train_every,
+        train_steps=train_steps,
+        batch=batch,
+        learning_rate=learning_rate,
+    )
+
+    def act(
+        key: Key, state: ConfidenceState, context: Array, available: Array
+    ) -> tuple[Decision, ConfidenceState]:
+        require_some(available)
+        score_key, train_key = jax.random.split(key)
+        inputs = jnp.append(context, 1.0)
+        mean, deviation, squares = learner.believe(state, inputs)
+        scores = mean + deviation * jax.random.normal(score_key, mean.shape)
+        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
+        law = best_score_probabilities(mean, deviation, available)
+        information = count_gradient(state.information, squares, arm)
+        ticket = ConfidenceTicket(inputs, arm, train_key)
+        return Decision(arm, law, ticket), state._replace(information=information)
+
+    return Policy(learner.init, act, learner.learn)
