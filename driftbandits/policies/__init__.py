@@ -13,6 +13,7 @@ from driftbandits.policies.neural_ts import neural_ts
 from driftbandits.policies.neural_ucb import neural_ucb
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.recurrent_linear import recurrent_linear
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
 from driftbandits.policies.ucb import ucb
@@ -29,6 +30,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "neural_linear": neural_linear,
     "neural_ucb": neural_ucb,
     "neural_ts": neural_ts,
+    "recurrent_linear": recurrent_linear,
     "uniform": uniform,
     "oracle": oracle,
 }
