@@ -29,6 +29,7 @@ from driftbandits.policies.neural_ucb import neural_ucb
 from driftbandits.policies.oracle import oracle
 from driftbandits.policies.raw_ucb import raw_ucb
 from driftbandits.policies.recurrent import recurrent
+from driftbandits.policies.recurrent_linear import recurrent_linear
 from driftbandits.policies.rexp3 import rexp3
 from driftbandits.policies.sw_lin_ucb import sw_lin_ucb
 from driftbandits.policies.sw_thompson import sw_thompson
@@ -69,6 +70,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "neural_linear": neural_linear,
     "neural_ucb": neural_ucb,
     "neural_ts": neural_ts,
+    "recurrent_linear": recurrent_linear,
     "uniform": uniform,
     "oracle": oracle,
 }

@@ -1,0 +1,178 @@
+"""Recurrent neural-linear: Thompson sampling with linear models of what a GRU has seen.
+
+    h_t = GRU((context, last arm, last reward), h_{t-1});  z = (h_t, context, 1)
+    beta_k ~ N(mu_k, S_k);  arm = argmax z' beta_k
+    per reward: mu_k <- sqrt(g) mu_k,  S_k <- g S_k + (1 - g) prior_variance I  for all arms, then
+    S^-1 <- S^-1 + z z' / variance,  mu <- mu + S z (r - z' mu) / variance  for the pulled arm
+
+and one RMSprop step of the GRU and a linear output per arm on (output_arm - r)^2, with the gradient
+through the last `window` steps.
+
+Ramesh, Rauber, Conserva & Schmidhuber (2022; first 2020), "Recurrent neural-linear posterior
+sampling for nonstationary contextual bandits". Scores z' beta_k are sampled in place of the beta_k.
+The last arm and reward are those learnt last, so that rewards may be late. Rewards are scaled by
+the reward range.
+
+Differences from the paper: the candidate arm is no input; every arm has a linear model of its own.
+The network learns one step per reward, where the paper trains on the whole history every 32 steps
+and then builds the posterior anew; so the cost of a step is bounded. Old features go out of date as
+the network moves, and the world may drift in ways that the features do not tell: hence g, the
+`discount`. It stands for weights that drift as an autoregression whose lasting law is the prior,
+which makes the update above exact, keeps S_k below the prior's, and needs no inverse of a matrix.
+The context itself is a feature beside the GRU's. One GRU layer stands for the LSTM between two
+other layers, and its weight decay is left out. Without a context its input is the constant 1.
+
+Use it when rewards depend on the context and drift, or when what paid last tells what pays next.
+Not when patterns must be learnt from few rewards: one gradient step for each is slow, and for
+some thousand steps the GRU is of little more use than with its initial weights.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.parts.arms import context_or_one, require_some
+from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.linear import LinearPosterior, predict, prior, update
+from driftbandits.parts.networks import Affine, Gru, affine, gru, init_affine, init_gru
+
+MISFIT = 0.001  # variance of scaled rewards beyond their noise, as no linear model is right
+
+
+class Network(NamedTuple):
+    layer: Gru
+    output: Affine  # the reward of every arm
+
+
+class RecurrentLinearState(NamedTuple):
+    network: Network
+    optimizer: optax.OptState
+    posterior: LinearPosterior
+    inputs: Array  # (window, inputs) float32, of the last decisions
+    hidden: Array  # (window, hidden) float32, of the last moments; the newest is the present one
+    made: Array  # () int32, decisions, counted up to window
+    last: Array  # (num_arms + 1,) float32, the arm and the scaled reward learnt last
+
+
+class RecurrentLinearTicket(NamedTuple):
+    inputs: Array  # (window, inputs) float32, the last ones those of the decision
+    hidden: Array  # (hidden,) float32, before the first of them
+    made: Array  # () int32, how many of them are not from before the start
+    arm: Array  # () int32
+
+
+def recurrent_linear(
+    spec: BanditSpec,
+    *,
+    hidden: int = 32,
+    window: int = 16,
+    learning_rate: float = 0.003,
+    discount: float = 0.999,
+    prior_variance: float = 0.03,
+    variance: float | None = None,
+) -> Policy:
+    """Bayesian linear regression, which forgets, on a GRU's view of the history.
+
+    Args:
+        hidden: units of the GRU.
+        window: how many steps back the gradient goes.
+        learning_rate: step size of RMSprop.
+        discount: g, how much of the posterior is kept from one reward to the next;
+            1 never forgets.
+        prior_variance: of each weight of the linear models, for rewards scaled to [0, 1].
+        variance: of scaled rewards around the linear models; none is that of `spec.noise`, and
+            0.001 more.
+    """
+    low, high = spec.reward_range
+    if variance is None:
+        variance = (spec.noise / (high - low)) ** 2 + MISFIT
+    check.whole(hidden=hidden, window=window)
+    check.positive(learning_rate=learning_rate, prior_variance=prior_variance, variance=variance)
+    check.probability(discount=discount)
+    num_arms, precision = spec.num_arms, variance / prior_variance
+    inputs = max(spec.context_dim, 1) + num_arms + 1
+    optimizer = optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+
+    def init(key: Key) -> RecurrentLinearState:
+        network = init_network(key, inputs, hidden, num_arms)
+        return RecurrentLinearState(
+            network,
+            optimizer.init(network),
+            prior(num_arms, hidden + spec.context_dim + 1, precision),
+            jnp.zeros((window, inputs)),
+            jnp.zeros((window, hidden)),
+            jnp.int32(0),
+            jnp.zeros(num_arms + 1),
+        )
+
+    def act(
+        key: Key, state: RecurrentLinearState, context: Array, available: Array
+    ) -> tuple[Decision, RecurrentLinearState]:
+        require_some(available)
+        now = jnp.concatenate([context_or_one(context), state.last])
+        seen = jnp.concatenate([state.inputs[1:], now[None]])
+        made = jnp.minimum(state.made + 1, window)
+        h = gru(state.network.layer, now, state.hidden[-1])
+        mean, spread = predict(state.posterior, features(h, context))
+        deviation = jnp.sqrt(variance * spread)
+        scores = mean + deviation * jax.random.normal(key, (num_arms,))
+        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
+        law = best_score_probabilities(mean, deviation, available)
+        ticket = RecurrentLinearTicket(seen, state.hidden[0], made, arm)
+        moved = jnp.concatenate([state.hidden[1:], h[None]])
+        return Decision(arm, law, ticket), state._replace(inputs=seen, hidden=moved, made=made)
+
+    def learn(
+        state: RecurrentLinearState, ticket: RecurrentLinearTicket, reward: Array
+    ) -> RecurrentLinearState:
+        scaled = (reward - low) / (high - low)
+
+        def loss(network: Network) -> tuple[Array, Array]:
+            h = unroll(network.layer, ticket.inputs, ticket.hidden, ticket.made)
+            return (affine(network.output, h)[ticket.arm] - scaled) ** 2, h
+
+        gradient, h = jax.grad(loss, has_aux=True)(state.network)
+        updates, moments = optimizer.update(gradient, state.optimizer)
+        z = features(h, ticket.inputs[-1, : spec.context_dim])
+        posterior = forget(state.posterior, discount, precision)
+        return state._replace(
+            network=optax.apply_updates(state.network, updates),
+            optimizer=moments,
+            posterior=update(posterior, ticket.arm, z, scaled)[0],
+            last=jnp.append(jax.nn.one_hot(ticket.arm, num_arms), scaled),
+        )
+
+    return Policy(init, act, learn)
+
+
+def init_network(key: Key, inputs: int, hidden: int, num_arms: int) -> Network:
+    """PyTorch's initial weights."""
+    layer_key, output_key = jax.random.split(key)
+    output = init_affine(output_key, hidden, num_arms, bound=hidden**-0.5)
+    return Network(init_gru(layer_key, inputs, hidden), output)
+
+
+def features(hidden: Array, context: Array) -> Array:
+    return jnp.concatenate([hidden, context, jnp.ones(1)])
+
+
+def unroll(layer: Gru, inputs: Array, hidden: Array, made: Array) -> Array:
+    """The hidden state after the last `made` of the inputs."""
+
+    def follow(hidden: Array, step: tuple[Array, Array]) -> tuple[Array, None]:
+        real, x = step
+        return jnp.where(real, gru(layer, x, hidden), hidden), None
+
+    window = inputs.shape[0]
+    return jax.lax.scan(follow, hidden, (jnp.arange(window) >= window - made, inputs))[0]
+
+
+def forget(posterior: LinearPosterior, discount: float, precision: float) -> LinearPosterior:
+    """A step of the drift. The covariance is in units of the rewards' variance."""
+    fresh = (1 - discount) / precision * jnp.eye(posterior.mean.shape[1])
+    return LinearPosterior(discount**0.5 * posterior.mean, discount * posterior.covariance + fresh)
