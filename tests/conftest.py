@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import jax
+import pytest
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled" / WORKER
@@ -22,3 +23,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
             "left out: tests/test_page.py, the report in a real browser. To run it too, install "
             "Chromium (on Debian, as root: apt-get install chromium) and give the same command."
         )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first, so that no core waits for it in the end."""
+    items.sort(key=lambda item: item.path.name != "test_policy_contract.py")
