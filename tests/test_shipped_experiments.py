@@ -1,11 +1,15 @@
-"""The experiments that ship are those of the paper, at its sizes."""
+"""The experiments that ship: those of the paper at its sizes, the field, and real data."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from driftbandits import ENVIRONMENTS, POLICIES, build_environment
+from driftbandits.choice import parse
 from driftbandits.experiment_file import as_table, experiment_from, read_experiment, shipped
+
+from .problems import looks_at_context
 
 FIGURES = ["1a", "1b", "1c", "1d", "2", "3a", "3b", "4", "5", "6"]
 PAPER = {"paper/theorem_1", *(f"paper/figure_{number}" for number in FIGURES)}
@@ -28,6 +32,20 @@ def test_a_shipped_file_reads_and_says_what_it_is(name: str) -> None:
         assert experiment.quick is not None
         assert set(experiment.quick) >= {"runs", "horizon"}
     assert len(experiment.parsed_claims()) == len(experiment.claims)
+
+
+def test_the_field_has_every_policy_and_kind_of_problem() -> None:
+    free, contextual = (read_experiment(f"field/{name}") for name in ("context_free", "contextual"))
+    compared = {text for field in (free, contextual) for _, text in field.policies}
+    assert compared == set(POLICIES) - {"oracle"}
+    for name, _ in free.policies:
+        assert name == "recurrent" or not looks_at_context(name)
+    for field in (free, contextual):
+        assert field.measure == "policy_regret"
+        dims = {build_environment(text).spec.context_dim > 0 for _, text in field.environments}
+        assert dims == {field is contextual}
+    worlds = {parse("e", text).name for f in (free, contextual) for _, text in f.environments}
+    assert worlds == set(ENVIRONMENTS) - {"table"}, "tables need data"
 
 
 @each_shipped

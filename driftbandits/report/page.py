@@ -78,6 +78,8 @@ def default_title(found: list[Results]) -> str:
     """The only experiment's title, or the paper that all of them are from."""
     if len(found) == 1:
         return found[0].experiment.title
+    if all(is_field(results) for results in found):
+        return "The field: which policy for which drift"
     sources = {results.experiment.reference.split(",")[0] for results in found}
     if len(sources) == 1 and sources != {""}:
         return f"{sources.pop()}, reproduced"
