@@ -21,16 +21,14 @@ which is slow from some 30 features on.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import require_some
-from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.linear import LEAST_SPREAD
 from driftbandits.parts.ridge import Sums, add, faded, no_sums, solve
+from driftbandits.parts.scores import best_score
 
 
 class DLinTsTicket(NamedTuple):
@@ -55,15 +53,12 @@ def d_lin_ts(
         return no_sums(spec.num_arms, spec.context_dim + 1)
 
     def act(key: Key, state: Sums, context: Array, available: Array) -> tuple[Decision, Sums]:
-        require_some(available)
         features = jnp.append(context, 1.0)
         solution = solve(state.information, features, precision)
         mean = jnp.sum(solution * state.moment, axis=1)
         spread = jnp.maximum(solution @ features, LEAST_SPREAD)
         deviation = jnp.sqrt(variance * spread)
-        scores = mean + deviation * jax.random.normal(key, (spec.num_arms,))
-        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-        law = best_score_probabilities(mean, deviation, available)
+        arm, law = best_score(key, mean, deviation, available)
         return Decision(arm, law, DLinTsTicket(features, arm)), state
 
     def learn(state: Sums, ticket: DLinTsTicket, reward: Array) -> Sums:

@@ -28,9 +28,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import require_some
-from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.fading import check_discount, faded
+from driftbandits.parts.scores import best_score
 
 LEAST_NOISE = 1e-6  # of the prior deviation; float32 holds no finer scores
 LEAST_WEIGHT = 1e-30
@@ -82,13 +81,10 @@ def gaussian_thompson(
     def act(
         key: Key, state: GaussianThompsonState, context: Array, available: Array
     ) -> tuple[Decision, GaussianThompsonState]:
-        require_some(available)
         total = state.weights + prior_weight
         means = centre + (state.means - centre) * (state.weights / total)
         deviations = spread * jax.lax.rsqrt(total)
-        scores = means + deviations * jax.random.normal(key, (spec.num_arms,))
-        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-        law = best_score_probabilities(means, deviations, available)
+        arm, law = best_score(key, means, deviations, available)
         time = state.time + 1
         later = state._replace(weights=discount * state.weights, time=time)
         return Decision(arm, law, GaussianTicket(arm, time)), later

@@ -13,15 +13,13 @@ drifts (`d_lin_ts` forgets), and not when it bends (`neural_linear`).
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import require_some
-from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.linear import LinearPosterior, predict, prior, update
+from driftbandits.parts.scores import best_score
 
 
 class LinTsTicket(NamedTuple):
@@ -44,13 +42,10 @@ def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -
     def act(
         key: Key, state: LinearPosterior, context: Array, available: Array
     ) -> tuple[Decision, LinearPosterior]:
-        require_some(available)
         features = jnp.append(context, 1.0)
         mean, spread = predict(state, features)
         deviation = jnp.sqrt(variance * spread)
-        scores = mean + deviation * jax.random.normal(key, (spec.num_arms,))
-        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-        law = best_score_probabilities(mean, deviation, available)
+        arm, law = best_score(key, mean, deviation, available)
         return Decision(arm, law, LinTsTicket(features, arm)), state
 
     def learn(state: LinearPosterior, ticket: LinTsTicket, reward: Array) -> LinearPosterior:

@@ -26,14 +26,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import require_some
-from driftbandits.parts.best_arm import best_score_probabilities
 from driftbandits.parts.neural_confidence import (
     ConfidenceState,
     ConfidenceTicket,
     confidence_learner,
     count_gradient,
 )
+from driftbandits.parts.scores import best_score
 
 
 def neural_ts(
@@ -75,13 +74,10 @@ def neural_ts(
     def act(
         key: Key, state: ConfidenceState, context: Array, available: Array
     ) -> tuple[Decision, ConfidenceState]:
-        require_some(available)
         score_key, train_key = jax.random.split(key)
         inputs = jnp.append(context, 1.0)
         mean, deviation, squares = learner.believe(state, inputs)
-        scores = mean + deviation * jax.random.normal(score_key, mean.shape)
-        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-        law = best_score_probabilities(mean, deviation, available)
+        arm, law = best_score(score_key, mean, deviation, available)
         information = count_gradient(state.information, squares, arm)
         ticket = ConfidenceTicket(inputs, arm, train_key)
         return Decision(arm, law, ticket), state._replace(information=information)

@@ -36,10 +36,10 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import context_or_one, require_some
-from driftbandits.parts.best_arm import best_score_probabilities
+from driftbandits.parts.arms import context_or_one
 from driftbandits.parts.linear import LinearPosterior, predict, prior, update
 from driftbandits.parts.networks import Affine, Gru, affine, gru, init_affine, init_gru
+from driftbandits.parts.scores import best_score
 
 MISFIT = 0.001  # variance of scaled rewards beyond their noise, as no linear model is right
 
@@ -113,16 +113,13 @@ def recurrent_linear(
     def act(
         key: Key, state: RecurrentLinearState, context: Array, available: Array
     ) -> tuple[Decision, RecurrentLinearState]:
-        require_some(available)
         now = jnp.concatenate([context_or_one(context), state.last])
         seen = jnp.concatenate([state.inputs[1:], now[None]])
         made = jnp.minimum(state.made + 1, window)
         h = gru(state.network.layer, now, state.hidden[-1])
         mean, spread = predict(state.posterior, features(h, context))
         deviation = jnp.sqrt(variance * spread)
-        scores = mean + deviation * jax.random.normal(key, (num_arms,))
-        arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-        law = best_score_probabilities(mean, deviation, available)
+        arm, law = best_score(key, mean, deviation, available)
         ticket = RecurrentLinearTicket(seen, state.hidden[0], made, arm)
         moved = jnp.concatenate([state.hidden[1:], h[None]])
         return Decision(arm, law, ticket), state._replace(inputs=seen, hidden=moved, made=made)
