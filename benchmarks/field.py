@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.marks import with_table
+from driftbandits.experiment import tuned_name
 from driftbandits.report.field import ranking_table
 from driftbandits.report.style import duration
 from driftbandits.results import Results, finished, read_results
@@ -40,7 +41,8 @@ def ranking(results: Results, rows: int | None = None) -> str:
 
 def choices(results: Results) -> str:
     """The settings that tuning chose, as Markdown: problems down, policies across would be wide."""
-    tuned = [line for line in results.lines if line.policy_name.endswith(" tuned")]
+    names = {tuned_name(name) for name in results.experiment.tuning}
+    tuned = [line for line in results.lines if line.policy_name in names]
     table = pl.DataFrame(
         {
             "problem": [line.environment_name for line in tuned],
@@ -78,7 +80,8 @@ def page(places: list[Path]) -> str:
     """docs/field/README.md."""
     parts = [
         "# The field\n",
-        "All policies on all problems, run by `driftbandits run field`, published by `make field`.",
+        "All policies on every kind of problem, run by `driftbandits run field` and published by",
+        "`make field`. No correction is made for the number of comparisons.",
         "[report.html](report.html) is the report (download it and open it in a browser),",
         "[choosing.md](../choosing.md) draws conclusions, [experiments.md](../experiments.md) says",
         "how ranks, wins and the heat map are made. Ranks: mean over the problems of the rank by",
@@ -92,6 +95,8 @@ def page(places: list[Path]) -> str:
 
 def main() -> None:
     places = finished(SOURCE)
+    if not places:
+        raise SystemExit("error: give `driftbandits run field` first, or `make field`")
     shutil.rmtree(TARGET, ignore_errors=True)
     for place in places:
         (TARGET / place.name).mkdir(parents=True)

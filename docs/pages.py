@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from driftbandits.catalogue import explain, functions_of
+from driftbandits.catalogue import IGNORES, explain, functions_of
 
 DOCS = Path(__file__).parent
 INTRO = (
     "Each page is what `driftbandits explain NAME` prints; `python docs/pages.py` writes them.\n"
 )
-IGNORES = "It ignores the context."
 
 
 def pages() -> dict[Path, str]:

@@ -20,6 +20,7 @@ from driftbandits.check import known
 from driftbandits.choice import write
 
 PACKAGE = resources.files("driftbandits")
+IGNORES = "It ignores the context."  # ends the text of a policy that does
 
 
 def catalogue(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -111,16 +112,18 @@ def explanation(name: str, table: str, file: Traversable, function: str) -> str:
             "## Settings",
             "\n".join(["| setting | default | |", "| --- | --- | --- |", *rows]),
         ]
-    examples = {
-        "POLICIES": f"-e sinusoidal -p {name} -p thompson -p uniform",
-        "ENVIRONMENTS": f"-e {name} -p thompson -p discounted_thompson -p uniform",
-    }
-    if table in examples:
-        parts += [
-            "## Try it",
-            f"    driftbandits compare {examples[table]} --horizon 5000 --runs 8",
-        ]
+    if table in ("POLICIES", "ENVIRONMENTS"):
+        parts += ["## Try it", f"    driftbandits compare {example(name, table, parts[2])}"]
     return "\n\n".join(parts) + "\n"
+
+
+def example(name: str, table: str, text: str) -> str:
+    """A comparison in which a policy or an environment shows what it is."""
+    free = text.rstrip().endswith(IGNORES) if table == "POLICIES" else "context" not in text
+    others = ["thompson", "discounted_thompson"] if free else ["lin_ts", "d_lin_ts"]
+    world = ("sinusoidal" if free else "flipping_linear") if table == "POLICIES" else name
+    policies = dict.fromkeys([*([name] if table == "POLICIES" else []), *others, "uniform"])
+    return f"-e {world} {' '.join(f'-p {policy}' for policy in policies)} --horizon 5000 --runs 8"
 
 
 def arguments_of(file: Traversable, function: str) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """Checks of what comes from outside, all with one grammar: `<name> must be <rule>, got <value>`."""
 
 import difflib
-import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NoReturn
+
+LARGEST, SMALLEST = 3.4e38, 1.2e-38  # of float32, in which everything is computed
 
 
 class InputError(ValueError):
@@ -16,10 +17,11 @@ def fail(name: str, rule: str, value: object) -> NoReturn:
 
 
 def is_number(value: object) -> bool:
+    """A real number that float32 can hold."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:
-        return math.isfinite(float(value))
+        return abs(float(value)) <= LARGEST and (value == 0 or abs(float(value)) >= SMALLEST)
     except OverflowError:
         return False
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftbandits import __version__
-from driftbandits.check import InputError, known, whole
+from driftbandits.check import InputError, fail, known, whole
 from driftbandits.work import WorkError
 
 if TYPE_CHECKING:
@@ -195,9 +195,13 @@ def run(
     from driftbandits.experiment_file import read_experiments
 
     found = read_experiments(file)
+    for experiment in found:
+        if quick and not (experiment.quick or experiment.drawing):
+            fail("--quick", "left out where a file has no `quick`", experiment.name)
     chosen = [experiment.made_quick() if quick else experiment for experiment in found]
     experiments = [experiment.with_size(runs, horizon, seed) for experiment in chosen]
-    name = Path(file).with_suffix("").name + ("-quick" if quick else "")
+    place = Path(file).resolve()
+    name = (place.name if place.is_dir() else place.stem) + ("-quick" if quick else "")
     run_and_report(experiments, out or Path("results") / name, jobs, on)
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
 from driftbandits.planning import Job
-from driftbandits.ranking import scores, standings
+from driftbandits.ranking import kinds_of, scores, standings
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Watcher
@@ -180,7 +180,7 @@ def print_finals(results: Results) -> None:
     experiment = results.experiment
     title = (
         f"{experiment.title}: {experiment.measure} after {experiment.horizon} pulls, "
-        f"{experiment.runs} runs, seed {experiment.seed}"
+        f"{len(next(iter(results.values.values())))} runs, seed {experiment.seed}"
     )
     table = Table()
     table.add_column("")
@@ -198,8 +198,7 @@ def print_finals(results: Results) -> None:
 
 def print_ranking(results: Results) -> None:
     """Where each policy stands over the problems of a field, best first."""
-    kinds = [True, False] if results.experiment.tuning else [False]
-    for tuned in kinds:
+    for tuned in kinds_of(results):
         table = Table("", "policy")
         for column in ("mean rank", "95% interval", "wins", "losses"):
             table.add_column(column, justify="right")

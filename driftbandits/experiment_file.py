@@ -15,7 +15,7 @@ from driftbandits.check import InputError
 from driftbandits.claims import Claim, goes_forward
 from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
-from driftbandits.experiment import Experiment, Sweep, check_sizes
+from driftbandits.experiment import Experiment, Sweep, check_sizes, tuned_name
 from driftbandits.metrics import MEASURES
 from driftbandits.policies import build_policy
 
@@ -150,9 +150,12 @@ def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
     _is("tuning", table, dict, "a table of tables such as { swa = { alpha = [0.1, 0.2] } }")
     for name, grid in table.items():
         _is(f"tuning.{name}", grid, dict, rule)
+        if not grid:
+            check.fail(f"tuning.{name}", rule, grid)
         for setting, values in grid.items():
-            if not _list_of(f"tuning.{name}.{setting}", values, object):
-                check.fail(f"tuning.{name}.{setting}", "at least one value", values)
+            found = _list_of(f"tuning.{name}.{setting}", values, object)
+            if not found or any(value in found[:i] for i, value in enumerate(found)):
+                check.fail(f"tuning.{name}.{setting}", "different values, at least one", values)
     return dict(table)
 
 
@@ -171,6 +174,10 @@ def check_experiment(experiment: Experiment) -> None:
     else:
         check.known("drawing", experiment.drawing, DRAWINGS)
         check_drawing(experiment)
+    try:
+        experiment.made_quick().parsed_claims()
+    except InputError as error:
+        raise InputError(f"quick: {error}") from error
     for number, claim in enumerate(experiment.claims, start=1):
         try:
             check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
@@ -184,8 +191,13 @@ def check_quick(experiment: Experiment, quick: Any) -> None:
         check.known("quick", key, ["runs", "horizon", "values", "environments", "tuning"])
     check.whole(**{f"quick.{key}": quick[key] for key in ("runs", "horizon") if key in quick})
     check.flag(**{"quick.tuning": quick.get("tuning", True)})
-    for name in _list_of("quick.environments", quick.get("environments", []), str):
-        check.known("quick.environments", name, [name for name, _ in experiment.environments])
+    if "environments" in quick:
+        known = [name for name, _ in experiment.environments]
+        chosen = _list_of("quick.environments", quick["environments"], str)
+        if not chosen:
+            check.fail("quick.environments", "at least one", chosen)
+        for name in chosen:
+            check.known("quick.environments", name, known)
     if "values" in quick:
         swept = experiment.sweep.values if experiment.sweep else ()
         values = _list_of("quick.values", quick["values"], object)
@@ -209,8 +221,11 @@ def check_tuning(experiment: Experiment) -> None:
         check.fail(
             "tuning", "left out where there is a sweep or a drawing", dict(experiment.tuning)
         )
+    names = [policy for policy, _ in experiment.policies]
     for name in experiment.tuning:
-        check.known("tuning", name, [policy for policy, _ in experiment.policies])
+        check.known("tuning", name, names)
+        if tuned_name(name) in names:
+            check.fail("policies", f"without {tuned_name(name)!r}, which tuning makes", names)
 
 
 def check_drawing(experiment: Experiment) -> None:

@@ -69,8 +69,9 @@ def recovery_time(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
     """Mean number of steps that the policy took to recover from a change, over the changes so far.
 
     It has recovered when at least half of the pulls between two recorded times are of a best arm.
-    A change that comes before it has, or the end, cuts the time short. Before the first change it
-    is 0. Everything is known at the recorded times only.
+    Counting begins with the first recorded time after the change, so that it is up to one such
+    interval too short. A change that comes before it has recovered, or the end, cuts it short.
+    Before the first change it is 0.
     """
     pulls = np.diff(trace.best_pulls, prepend=0)
     changed = np.diff(trace.changes, prepend=0) > 0
@@ -79,8 +80,8 @@ def recovery_time(trace: Trace, oracle: Trace | None = None) -> np.ndarray:
     recovering = np.zeros(len(lost), bool)
     for point, length in enumerate(steps):
         recovering &= 2 * pulls[:, point] < length
-        recovering |= changed[:, point]
         lost[:, point] = recovering * length
+        recovering |= changed[:, point]
     return lost.cumsum(axis=1) / np.maximum(trace.changes, 1)
 
 
@@ -110,10 +111,13 @@ def resampled_means(values: np.ndarray) -> np.ndarray:
 
     The same number of runs gives the same draws, so that resamples of two policies are paired.
     """
-    runs = len(values)
-    generator = np.random.default_rng(0)
-    weights = generator.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
-    return np.tensordot(weights, values, axes=1)
+    return np.tensordot(resampling_weights(len(values)), values, axes=1)
+
+
+def resampling_weights(count: int, seed: int = 0) -> np.ndarray:
+    """How often each of `count` things is drawn, as a share, in every resample."""
+    generator = np.random.default_rng(seed)
+    return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
 
 
 def interval(center: np.ndarray, resamples: np.ndarray, runs: int) -> np.ndarray:

@@ -7,8 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftbandits.choice import parse
 from driftbandits.experiment import tuned_name
-from driftbandits.metrics import LEVEL, MORE_IS_BETTER, RESAMPLES, estimate, resampled_means
+from driftbandits.metrics import (
+    MORE_IS_BETTER,
+    estimate,
+    interval,
+    resampled_means,
+    resampling_weights,
+)
 from driftbandits.results import Results
 
 BLIND = "uniform"
@@ -21,6 +28,7 @@ class Scores(NamedTuple):
     policies: list[str]
     problems: list[str]
     values: np.ndarray  # (problems, runs, policies)
+    blind: int | None  # which of the policies is `uniform`, under whatever name
 
 
 class Standing(NamedTuple):
@@ -47,6 +55,11 @@ def is_field(results: Results) -> bool:
     return several and not experiment.sweep and experiment.measure not in MORE_IS_BETTER
 
 
+def kinds_of(results: Results) -> list[bool]:
+    """Whether a ranking is of tuned policies: both where there is something to tune."""
+    return [True, False] if results.experiment.tuning else [False]
+
+
 def scores(results: Results, tuned: bool) -> Scores:
     """Of every policy as written, or with its tuned settings where it has any."""
     experiment = results.experiment
@@ -59,13 +72,15 @@ def scores(results: Results, tuned: bool) -> Scores:
         [results.values[experiment.label(shown[name], problem)][:, -1] for name in names]
         for problem in problems
     ]
-    return Scores(names, problems, np.array(values, float).swapaxes(1, 2))
+    written = [parse("policy", text).name for _, text in experiment.policies]
+    blind = written.index(BLIND) if BLIND in written else None
+    return Scores(names, problems, np.array(values, float).swapaxes(1, 2), blind)
 
 
 def standings(field: Scores) -> list[Standing]:
     """Every policy, best mean rank first."""
     rank = ranks_of(field.values.mean(axis=1)).mean(axis=0)
-    low, high = rank_interval(field.values)
+    low, high = rank_interval(field.values, rank)
     wins, losses = wins_and_losses(field.values)
     found = [
         Standing(name, float(rank[k]), float(low[k]), float(high[k]), int(wins[k]), int(losses[k]))
@@ -74,14 +89,13 @@ def standings(field: Scores) -> list[Standing]:
     return sorted(found, key=lambda standing: standing.rank)
 
 
-def rank_interval(values: np.ndarray) -> np.ndarray:
+def rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Low and high end for the mean rank, with both the runs and the problems drawn anew."""
     ranks = np.array([ranks_of(resampled_means(runs)) for runs in values])
     count = len(values)
-    generator = np.random.default_rng(0)
-    weights = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    weights = resampling_weights(count, seed=1)  # other draws than those of the runs
     means = np.einsum("rp,prk->rk", weights, ranks)
-    return np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return np.clip(interval(rank, means, count), 1, values.shape[2])
 
 
 def wins_and_losses(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,8 +122,5 @@ def shares(field: Scores) -> np.ndarray:
     """
     means = field.values.mean(axis=1)
     zero = np.minimum(means.min(axis=1, keepdims=True), 0.0)
-    if BLIND in field.policies:
-        one = means[:, [field.policies.index(BLIND)]]
-    else:
-        one = means.max(axis=1, keepdims=True)
+    one = means.max(axis=1, keepdims=True) if field.blind is None else means[:, [field.blind]]
     return ((means - zero) / np.where(one > zero, one - zero, 1.0)).T

@@ -191,6 +191,11 @@ def as_frame(trace: Trace, first_run: int = 0) -> pl.DataFrame:
 
 def as_trace(table: pl.DataFrame) -> Trace:
     """One policy's runs in one environment, from a piece or from a table of results."""
+    if missing := [name for name in CUMULATED if name not in table.columns]:
+        raise StoreError(
+            f"the results have no {', '.join(missing)}, as an older version wrote them; give the "
+            "command that made them again"
+        )
     if isinstance(table.schema["pulls"], pl.List):
         arms = pl.col("pulls").list.to_array(len(table["pulls"][0]))
         table = table.with_columns(arms)

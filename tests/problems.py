@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftbandits import POLICIES, BanditSpec, Decision, Policy
+from driftbandits.catalogue import IGNORES
 
 FREE = BanditSpec(num_arms=4, horizon=300)
 CONTEXTUAL = BanditSpec(num_arms=4, context_dim=3, horizon=300)
@@ -18,7 +19,7 @@ SPECS = {"free": FREE, "contextual": CONTEXTUAL}
 def looks_at_context(name: str) -> bool:
     """By its text, which test_policy_contract.py checks."""
     text = inspect.getmodule(POLICIES[name]).__doc__ or ""
-    return not text.rstrip().endswith("\nIt ignores the context.")
+    return not text.rstrip().endswith(f"\n{IGNORES}")
 
 
 # A policy that ignores the context meets one all the same in the test of just that.

@@ -194,6 +194,61 @@ def test_run_says_what_it_found(monkeypatch, capsys, tmp_path: Path) -> None:
     assert len(finished) == 2, "one line for each finished policy"
 
 
+def test_explain_tells_all(monkeypatch, capsys) -> None:
+    for name, text in {"sw_ucb": "## Settings", "delayed": "geometric(mean=100)"}.items():
+        assert run(monkeypatch, "explain", name) == 0
+        assert text in capsys.readouterr().out
+    assert run(monkeypatch, "explain", "sw_ubc") == 2
+    assert "did you mean 'sw_ucb'?" in capsys.readouterr().err
+
+
+def a_folder(place: Path, *, quick: str = "") -> Path:
+    """Two small experiments, one of them over three problems."""
+    place.mkdir()
+    size = f"horizon = 40\nruns = 3\n{quick}\n"
+    field = 'environments = { a = "bernoulli(num_arms=2)", b = "rotting", c = "bernoulli" }'
+    policies = (
+        'policies = { ucb = "ucb", chance = "uniform" }\ntuning = { ucb = { scale = [0.1] } }'
+    )
+    (place / "one.toml").write_text(f'title = "One"\n{size}{field}\n{policies}\n')
+    two = 'environment = "bernoulli(num_arms=2)"\npolicies = { chance = "uniform" }'
+    (place / "two.toml").write_text(f'title = "Two"\n{size}{two}\n')
+    return place
+
+
+def test_run_takes_a_folder_and_ranks_a_field(monkeypatch, capsys, tmp_path: Path) -> None:
+    monkeypatch.chdir(a_folder(tmp_path / "mine.v2"))
+    assert run(monkeypatch, "run", ".") == 0
+    out = capsys.readouterr().out
+    assert "One: over 3 problems, tuned" in out
+    assert "One: over 3 problems, default settings" in out
+    page = tmp_path / "mine.v2" / "results" / "mine.v2" / "report.html"
+    assert "Ranking over the problems" in page.read_text()
+    assert {path.name for path in page.parent.glob("*/results.parquet")} == {"results.parquet"}
+    assert (page.parent / "one" / "ranking.csv").exists()
+
+
+def test_quick_is_refused_where_a_file_has_none(monkeypatch, capsys, tmp_path: Path) -> None:
+    folder = a_folder(tmp_path / "mine")
+    assert run(monkeypatch, "run", str(folder), "--quick") == 2
+    assert (
+        "--quick must be left out where a file has no `quick`, got 'one'" in capsys.readouterr().err
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run(monkeypatch, "run", str(empty)) == 2
+    assert "a folder with at least one TOML file" in capsys.readouterr().err
+
+
+def test_run_quick_takes_the_small_size(monkeypatch, tmp_path: Path) -> None:
+    quick = "quick = { runs = 3, horizon = 20 }"
+    monkeypatch.chdir(tmp_path)
+    file = a_folder(tmp_path / "mine", quick=quick) / "two.toml"
+    assert run(monkeypatch, "run", str(file), "--quick") == 0
+    written = json.loads((tmp_path / "results/two-quick/two/experiment.json").read_text())
+    assert written["horizon"] == 20
+
+
 def test_run_goes_to_a_folder_of_its_own(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(TINY)

@@ -269,7 +269,8 @@ def test_external_policies_stand_in_the_table(measure: str, tmp_path: Path) -> N
     assert both.table.columns == ours.table.columns
     assert len(both.table) == 1.5 * len(ours.table)
     assert set(ours.values) == {"ucb", "uniform"}
-    draw_curves(both, tmp_path / "both.png")
+    assert [line.policy_name for line in both.lines] == ["ucb", "uniform", "copy"]
+    assert ">copy " in draw_curves(both, tmp_path / "both.svg").read_text().replace("<!-- ", ">")
     with pytest.raises(InputError, match="names that the results do not have yet, got 'ucb'"):
         compare_with(ours, {"ucb": replay(copy)})
 

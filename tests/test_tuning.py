@@ -67,7 +67,20 @@ def test_the_default_is_a_candidate_too() -> None:
     [
         ({"tuning": {"exp4": {"x": [1]}}}, "tuning must be one of ucb, swa, uniform, got 'exp4'"),
         ({"tuning": {"ucb": {"scale": 3}}}, "tuning.ucb.scale must be a list of values, got 3"),
-        ({"tuning": {"ucb": {"scale": []}}}, r"tuning.ucb.scale must be at least one value"),
+        ({"tuning": {"ucb": {"scale": []}}}, "tuning.ucb.scale must be different values, at least"),
+        ({"tuning": {"ucb": {"scale": [1, 1]}}}, "tuning.ucb.scale must be different values"),
+        ({"tuning": {"ucb": {}}}, "tuning.ucb must be a table such as"),
+        ({"policies": {"ucb": "ucb", "ucb tuned": "ucb"}}, "policies must be without 'ucb tuned'"),
+        ({"quick": {"environments": []}}, "quick.environments must be at least one, got"),
+        ({"quick": {"environments": ["evn"]}}, "quick.environments must be one of .*did you mean"),
+        ({"quick": {"tuning": 0}}, "quick.tuning must be true or false, got 0"),
+        (
+            {
+                "quick": {"tuning": False},
+                "claims": [{"text": "!", "lower": "ucb tuned on r", "higher": "swa on r"}],
+            },
+            "quick: .*ucb tuned on r",
+        ),
         ({"tuning": {"ucb": {"colour": [3]}}}, "a setting of ucb must be .*, got 'colour'"),
         ({"tuning": {"ucb": 3}}, "tuning.ucb must be a table such as"),
         ({"runs": 2}, "runs must be at least 3 where something is tuned, got 2"),
@@ -118,7 +131,9 @@ def test_standings_by_hand() -> None:
     generator = np.random.default_rng(0)
     noise = generator.normal(0, 0.1, size=(2, 30, 3))
     values = np.array([[1.0, 2.0, 2.0], [5.0, 1.0, 9.0]])[:, None, :] + noise
-    table = {row.policy: row for row in standings(Scores(["a", "b", "c"], ["x", "y"], values))}
+    table = {
+        row.policy: row for row in standings(Scores(["a", "b", "c"], ["x", "y"], values, None))
+    }
     expected = ranks_of(values.mean(axis=1)).mean(axis=0)
     assert [table[name].rank for name in "abc"] == expected.tolist()
     beaten = {"a": 0, "b": 0, "c": 0}
@@ -133,5 +148,5 @@ def test_standings_by_hand() -> None:
 
 def test_shares_are_of_uniform_play() -> None:
     values = np.array([[[10.0, 40.0]], [[-5.0, 15.0]]])
-    heat = shares(Scores(["good", "uniform"], ["x", "y"], values))
+    heat = shares(Scores(["good", "chance"], ["x", "y"], values, 1))
     np.testing.assert_allclose(heat, [[0.25, 0.0], [1.0, 1.0]])

@@ -26,12 +26,13 @@ def compare_with(
         progress: called with the steps done and the steps to do, for one policy after the other.
     """
     before = results.experiment
-    if before.drawing or before.sweep:
-        check.fail("results", "of an experiment without a drawing and without a sweep", before.name)
+    if before.drawing or before.sweep or before.tuning:
+        rule = "of an experiment without a drawing, a sweep and tuning"
+        check.fail("results", rule, before.name)
     for name in policies:
         if name in dict(before.policies):
             check.fail("policies", "of names that the results do not have yet", name)
-    own = tuple((name, "external") for name in policies)
+    own = tuple((name, f"external {name}") for name in policies)
     experiment = replace(before, policies=before.policies + own)
     size: dict[str, Any] = {
         "horizon": before.horizon,
@@ -40,9 +41,8 @@ def compare_with(
         "record_every": int(results.times[0]),
     }
     values, frames, oracles = dict(results.values), [results.table], dict[str, Trace]()
-    for line in experiment.lines():
-        if line.policy_name not in policies:
-            continue
+    new = [line for line in experiment.lines() if line.policy_name in policies]
+    for line in new:
         if before.measure == "policy_regret" and line.environment not in oracles:
             oracles[line.environment] = simulate("oracle", line.environment, **size)
         trace = simulate_external(
@@ -51,4 +51,9 @@ def compare_with(
         measured = MEASURES[before.measure](trace, oracles.get(line.environment))
         values[line.label] = measured
         frames.append(line_frame(line, trace, before.measure, measured))
-    return results._replace(experiment=experiment, values=values, table=pl.concat(frames))
+    return results._replace(
+        experiment=experiment,
+        lines=[*results.lines, *new],
+        values=values,
+        table=pl.concat(frames),
+    )

@@ -10,9 +10,9 @@ bandit problem". Pulls and means are those since the arm's last alarm, n is the 
 Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
 
 Differences from the paper: its threshold is ln(horizon / changes) over a constant that it leaves
-open. Ours is 8 drift, by which five coins raise about one false alarm in 10000 pulls. The default
-exploration is a tenth of the paper's sqrt(changes / horizon * ln(horizon / changes)). With
-these, five changes in 10000 pulls of five coins cost less than ucb's regret.
+open. Ours is 8 drift. The default exploration is a tenth of the paper's
+sqrt(changes / horizon * ln(horizon / changes)), which costs too much at horizons such as 10000.
+A reward that was pulled before an alarm and comes after it counts as new.
 
 Use it when arms jump now and then, each at its own time, by more than twice `drift`, and nothing
 happens in between. Not when rewards glide: the test then rings too late or too often. Not when

@@ -3,6 +3,7 @@
     N_k, X_k <- discount * N_k, discount * X_k for all arms with every reward r; then for its arm
     N_a <- N_a + 1, X_a <- X_a + r
     index_k = X_k / N_k + 2 scale * sqrt(xi ln(sum N) / N_k),   infinite before the first pull
+              and when all but nothing is left of N_k
 
 Kocsis & Szepesvari (2006), "Discounted UCB"; Garivier & Moulines (2011), "On upper-confidence bound
 policies for switching bandit problems". `scale` (B in the paper) is the width of

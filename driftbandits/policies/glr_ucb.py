@@ -9,11 +9,13 @@ Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB". m
 the arm's i-th to j-th reward, n its pulls and t_k the rewards of all arms since its last restart;
 kl is that of coins. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
 
-Differences from the paper: all arms are tested together, after every check_every-th reward of any
-of them, where the paper tests the pulled arm at once; s is a multiple of `stride`; and of an arm
-with more than `longest` pulls only the last ones are tested. So one test in ten steps serves all
-runs of a simulation, and memory is bounded. delta, the tenth in front of `exploration` and the
-missing ln ln are those of the authors' experiments.
+Differences from the paper: exploration is drawn at random, where the paper goes round the arms at
+fixed steps. All arms are tested together, after every check_every-th reward of any of them, where
+the paper tests the pulled arm at once; s is a multiple of `stride`; and of an arm with more than
+`longest` pulls only the last ones are tested, against the threshold of all n. So one test in ten
+steps serves all runs of a simulation, and memory is bounded. delta, the tenth in front of
+`exploration`, the simple threshold and the missing ln ln are those of public experiments. A reward
+that was pulled before an alarm and comes after it counts as new.
 
 Use it when arms jump now and then: unlike cusum_ucb and m_ucb it need not be told what size of
 change matters. Local restarts suit arms that change one at a time; where all change together,

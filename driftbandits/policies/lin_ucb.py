@@ -18,8 +18,8 @@ the constant 1.
 Differences from the paper: its features have no constant, and its rewards are clicks.
 
 Use it when rewards depend on a context about linearly, arm by arm, and do not drift: it wastes few
-pulls, and the same state and context always give the same arm. Not when the arms drift: old rewards
-count for ever, and each new one counts for less (see d_lin_ucb and sw_lin_ucb).
+pulls, and ties apart the same state and context always give the same arm. Not when the arms drift:
+old rewards count for ever, and each new one counts for less (see d_lin_ucb and sw_lin_ucb).
 """
 
 from typing import NamedTuple

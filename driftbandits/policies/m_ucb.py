@@ -15,7 +15,8 @@ changes of at least d, which is longer than the horizon for any d that matters (
 K = 5 and T = 10000), the threshold sqrt(window / 2 * ln(2 K T^2)), the exploration
 sqrt((changes + 1) K (2 threshold + 3 sqrt(window)) / (2 T)), here nearly half of all pulls, and
 xi = 2. Ours is a window of 200, ln(2 T) in the threshold, a twentieth of that exploration and
-xi = 1, so that five changes in 10000 pulls of five coins cost less than ucb's regret.
+xi = 1, for horizons such as 10000. A reward that was pulled before an alarm and comes after it
+counts as new.
 
 Use it when all arms change at the same few moments, and by much: with the defaults the halves must
 differ by about 0.3 of the reward range. Not when arms change one at a time, for every alarm forgets

@@ -16,7 +16,7 @@ memory), towards zero and not the first weights. The network has no biases, as i
 constant, no factor sqrt(hidden), and PyTorch's initial weights. Rewards are scaled by the reward
 range. U counts a pull when it is made, not when its reward comes.
 The default variance is 4, so that the bonus is two of neural_ts's standard deviations; the
-authors' code has 1, by which it now and then stays with a wrong coin for good.
+authors' code has 1, which explores less.
 
 Use it when the reward is a nonlinear function of the context, with little noise, and cheap steps
 matter more than a calibrated bonus. Not when the world drifts faster than `memory` rewards: the

@@ -7,9 +7,9 @@ Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless an
 bandits". t counts the rewards so far, sigma is `spec.noise`.
 
 Differences from the paper: none of its constants inside the logarithm (as in the authors' own
-experiments), and no window is longer than `longest`, which bounds memory and time. A step takes
+experiments), and no window is longer than `longest`, which bounds memory and time. A choice takes
 time in proportion to num_arms times the pulls of the most pulled arm, or times `longest` where
-that is less.
+that is less, and a reward in proportion to `longest`.
 
 Use it when rewards only fall, by being pulled or with time; one setting serves both. Not when means
 rise again (an arm that looked bad is hardly tried), when rewards vary more than `spec.noise` says,

@@ -7,8 +7,7 @@ Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stat
 bounds the variation sum_t max_k |mu_k(t + 1) - mu_k(t)| of the means, in widths of the reward
 range. T = 10,000 where the horizon is unknown. Rewards are clipped to `spec.reward_range` and
 scaled to [0, 1]. The default V = 1 is ours: over 10,000 pulls of ten arms it makes batches of 1321
-pulls. Sinusoids of that period have a V of about 6, but lose a third less with V = 1 than with 10:
-the formula guards against the worst drift.
+pulls. The formula guards against the worst drift; for a smooth one a lower V may do better.
 
 Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
 them. A batch is a number of decisions; a reward that comes after its batch is not counted.

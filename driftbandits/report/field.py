@@ -6,7 +6,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from driftbandits.ranking import scores, shares, standings
+from driftbandits.ranking import kinds_of, scores, shares, standings
+from driftbandits.report.style import MEANINGS
 from driftbandits.results import Results
 
 HOTTEST = 1.0  # blind play; what is worse has the same colour
@@ -14,12 +15,11 @@ HOTTEST = 1.0  # blind play; what is worse has the same colour
 
 def ranking_table(results: Results) -> pl.DataFrame:
     """Every policy's standing, tuned where there is something to tune, and as written."""
-    kinds = {"tuned": True, "default": False} if results.experiment.tuning else {"default": False}
     tables = [
         pl.DataFrame(standings(scores(results, tuned)), orient="row").select(
-            "policy", pl.exclude("policy").name.prefix(f"{kind}_")
+            "policy", pl.exclude("policy").name.prefix("tuned_" if tuned else "default_")
         )
-        for kind, tuned in kinds.items()
+        for tuned in kinds_of(results)
     ]
     first, *others = tables
     for other in others:
@@ -29,20 +29,21 @@ def ranking_table(results: Results) -> pl.DataFrame:
 
 def heat_map_figure(results: Results) -> Figure:
     """Mean regret as a share of uniform play's: policies down, problems across."""
-    kinds = [True, False] if results.experiment.tuning else [False]
-    order = ranking_table(results)["policy"].to_list()
+    kinds = kinds_of(results)
     problems = [name for name, _ in results.experiment.environments]
-    width, height = 1.2 + 0.62 * len(problems), 2.2 + 0.3 * len(order)
-    figure = Figure(figsize=(2.0 + width * len(kinds), height), layout="constrained")
-    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    width, height = 3.0 + 0.62 * len(problems), 1.6 + 0.27 * len(results.experiment.policies)
+    figure = Figure(figsize=(width, height * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), 1, squeeze=False)[:, 0]
     for axes, tuned in zip(panels, kinds, strict=True):
         field = scores(results, tuned)
+        order = [standing.policy for standing in standings(field)]
         rows = [field.policies.index(name) for name in order]
         draw_heat(axes, shares(field)[rows], order, problems)
         axes.set_title("tuned" if tuned else "default settings", loc="left", weight="bold")
+    one = "the worst policy's" if scores(results, False).blind is None else "uniform play's"
     figure.supxlabel(
-        "mean regret in % of uniform play's; best mean rank at the top; the best of each problem "
-        "in bold",
+        f"mean {MEANINGS[results.experiment.measure]} in % of {one}; best mean rank at the top; "
+        "the best of each problem in bold",
         fontsize=8, color="#666666", x=0.01, ha="left",
     )  # fmt: skip
     return figure

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-Look = tuple[str, str | tuple[int, tuple[int, ...]]]
+Dash = str | tuple[int, tuple[int, ...]]
+Look = tuple[str, Dash]
 
 # Okabe & Ito's colours and two of Tol's, which colour-blind readers can tell apart; with the dash
 # pattern they are also apart in print. The paper's policies have theirs in every figure, under
@@ -27,7 +28,7 @@ LOOKS |= {
     "neural_linear": LOOKS["NeuralLinear"],
 }
 OTHERS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255"]
-DASHES = ["-", "--", ":", "-."]
+DASHES: list[Dash] = ["-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3))]
 MEANINGS = {
     "regret": "cumulative regret",
     "mean_regret": "regret per pull so far",
