@@ -174,15 +174,15 @@ def check_experiment(experiment: Experiment) -> None:
     else:
         check.known("drawing", experiment.drawing, DRAWINGS)
         check_drawing(experiment)
-    try:
-        experiment.made_quick().parsed_claims()
-    except InputError as error:
-        raise InputError(f"quick: {error}") from error
     for number, claim in enumerate(experiment.claims, start=1):
         try:
             check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
         except InputError as error:
             raise InputError(f"claims[{number}]: {error}") from error
+    try:
+        experiment.made_quick().parsed_claims()
+    except InputError as error:
+        raise InputError(f"quick: {error}") from error
 
 
 def check_quick(experiment: Experiment, quick: Any) -> None:

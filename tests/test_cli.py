@@ -270,7 +270,7 @@ def test_reproduce_takes_figures_by_name(monkeypatch, capsys, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "missing.toml"], "experiment must be one of a TOML file that exists, paper/fig"),
+        (["run", "missing.toml"], "experiment must be one of a TOML file that exists, data/segm"),
         (["run", "paper/figure_1e"], "did you mean 'paper/figure_1"),
         (["run", "paper/figure_1b", "--runs", "0"], "runs must be a whole number of at least 1"),
         (["run", "paper/figure_1b", "--horizon", "-1"], "horizon must be a whole number of"),
