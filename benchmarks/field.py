@@ -82,7 +82,6 @@ def page(places: list[Path]) -> str:
         "# The field\n",
         "All policies on every kind of problem, run by `driftbandits run field` and published by",
         "`make field`. No correction is made for the number of comparisons.",
-        "[report.html](report.html) is the report (download it and open it in a browser),",
         "[choosing.md](../choosing.md) draws conclusions, [experiments.md](../experiments.md) says",
         "how ranks, wins and the heat map are made. Ranks: mean over the problems of the rank by",
         "mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over",
@@ -102,7 +101,6 @@ def main() -> None:
         (TARGET / place.name).mkdir(parents=True)
         for name in FILES:
             shutil.copy(place / name, TARGET / place.name / name)
-    shutil.copy(SOURCE / "report.html", TARGET / "report.html")
     (TARGET / "README.md").write_text(page(places))
     text = README.read_text()
     for place in places:

@@ -92,7 +92,10 @@ def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
 def best_lines(results: Results, environment: str) -> list[Line]:
     """As many as can be told apart, in the order of the experiment."""
     sign = -1 if results.experiment.measure in MORE_IS_BETTER else 1
-    here = [line for line in results.lines if line.environment_name == environment]
+    lines = [line for line in results.lines if line.environment_name == environment]
+    here = list({line.policy: line for line in reversed(lines)}.values())[
+        ::-1
+    ]  # tuned or not: once
     best = sorted(here, key=lambda line: sign * results.values[line.label][:, -1].mean())[
         :TOLD_APART
     ]
