@@ -96,8 +96,8 @@ def test_parity(name: str, problem: Problem, masked: bool) -> None:
     num_arms = rewards.shape[1]
     masks = masks_for(rng, num_arms, masked)
     twin = TWINS[name][0](num_arms, NOISE)
-    for _ in compare(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks):
-        pass
+    steps = list(compare(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks))
+    assert len(steps) == STEPS, "each was compared"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,7 @@ def test_parity_on_a_wide_range(name: str, twin: Twin) -> None:
     """The bonus grows with the range, and what is for [0, 1] clips and scales."""
     rng = np.random.default_rng(2)
     rewards, masks = wide_arms(rng), masks_for(rng, 5, True)
-    for _ in compare(name, WIDE, twin(5), rewards, masks):
-        pass
+    assert len(list(compare(name, WIDE, twin(5), rewards, masks))) == STEPS, "each was compared"
 
 
 def test_d_ucb_knows_an_arm_whose_count_has_faded() -> None:

@@ -12,15 +12,15 @@ from .transcriptions import EffFewa, best_of
 
 
 class Indices:
-    """The arm with the highest index; an arm without one, for want of rewards, comes first."""
+    """The arm with the highest index; an arm without one, for want of rewards, comes first.
+
+    Each policy has its own `index(arm)`.
+    """
 
     def __init__(self, num_arms, noise=0.5):
         self.num_arms, self.noise = num_arms, noise
         self.seen = []  # (arm, reward), of all arms
         self.rewards = [[] for _ in range(num_arms)]
-
-    def index(self, arm):
-        raise NotImplementedError
 
     def indices(self):
         return np.array([self.index(arm) for arm in range(self.num_arms)])
