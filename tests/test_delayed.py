@@ -127,6 +127,8 @@ def test_delay_survives_other_transformations() -> None:
     ("text", "message"),
     [
         ("delayed=-1", "delayed must be a whole number of at least 0, got -1"),
+        ("delayed=2000000", "delayed must be a whole number of at most 100000, got 2000000"),
+        ("delayed='geometric(mean=1e6)'", "mean must be at most 5000, got 1000000.0"),
         ("delayed=1.5", "delayed must be a whole number of at least 0, got 1.5"),
         ("delayed='gemoetric(mean=3)'", "delayed must be one of constant, geometric, never.*did"),
         ("delayed='geometric(mean=0)'", "mean must be a positive number, got 0"),

@@ -22,6 +22,7 @@ from driftbandits import check
 from driftbandits.choice import construct, parse
 from driftbandits.core import Delay, Environment, Key
 
+LATEST = 100_000  # steps; every run keeps the tickets of so many pulls
 LONGEST = 20  # means: one reward in 500 million takes longer
 
 
@@ -32,20 +33,22 @@ def delayed(environment: Environment, delay: Any) -> Environment:
     if isinstance(delay, str):
         law: Delay = construct("delayed", LAWS, parse("delayed", delay))
     else:
-        check.whole(delayed=delay, at_least=0)
+        check.whole(delayed=delay, at_least=0, at_most=LATEST)
         law = constant(steps=delay)
     return environment._replace(delay=law)
 
 
 def constant(*, steps: int = 100, share: float = 0.0) -> Delay:
     """Every reward after the same number of steps."""
-    check.whole(steps=steps, at_least=0)
+    check.whole(steps=steps, at_least=0, at_most=LATEST)
     return sometimes_never(share, steps, lambda _: jnp.int32(steps))
 
 
 def geometric(*, mean: float = 100.0, share: float = 0.0) -> Delay:
     """The number of steps is geometric, from 0 on."""
     check.positive(mean=mean)
+    if mean > LATEST / LONGEST:
+        check.fail("mean", f"at most {LATEST // LONGEST}", mean)
     longest = int(LONGEST * (mean + 1))
     scale = jnp.log1p(1 / mean)
 

@@ -27,7 +27,6 @@ from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import draw, greedy_law
 from driftbandits.parts.horizon import horizon_of
 
-UNKNOWN_HORIZON = 10_000
 FORGOTTEN = 1e-30  # below it float32 loses the digits of X / N
 
 

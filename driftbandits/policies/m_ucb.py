@@ -80,7 +80,7 @@ def m_ucb(
     check.positive(threshold=threshold)
     if not check.is_number(exploration) or not 0 < exploration <= 1:
         check.fail("exploration", "a share in (0, 1]", exploration)
-    period = math.ceil(num_arms / exploration)
+    period = min(math.ceil(num_arms / exploration), 2**31 - 1)
 
     def init(key: Key) -> MUcbState:
         none = jnp.int32(0)

@@ -23,8 +23,7 @@ The context itself is a feature beside the GRU's. One GRU layer stands for the L
 other layers, and its weight decay is left out. Without a context its input is the constant 1.
 
 Use it when rewards depend on the context and drift, or when what paid last tells what pays next.
-Not when patterns must be learnt from few rewards: one gradient step for each is slow, and for
-some thousand steps the GRU is of little more use than with its initial weights.
+Not when patterns must be learnt from few rewards: one gradient step for each is slow.
 """
 
 from typing import NamedTuple
