@@ -1,0 +1,182 @@
+"""The tracker's pseudocode in plain NumPy and float64, by the names of the pseudocode.
+
+Experts are j, arms k; the intercept is the last feature. Where the pseudocode is silent:
+
+- A decision is forced if an available arm has fewer than n0 pulls; learning from it is "during the
+  forced pulls", from all others "after" them.
+- An arm never pulled has the mean of all rewards for its intercept, however late it is.
+- Not-available arms cannot be chosen, but count in the sum of the effective pulls.
+- The first of a bucket's run lengths is the edge: 24-31, 32-41, and so on, the last without end.
+- A context coordinate that was always 0 stays 0.
+"""
+
+import math
+
+import numpy as np
+
+from .transcriptions import best_of
+
+NB = 40
+EXACT = 24  # run lengths 0 to 23 have a bucket each
+EDGES = [32]
+while EXACT + len(EDGES) < NB - 1:
+    EDGES.append(EDGES[-1] * 4 // 3)
+
+
+def bucket(run):
+    return run if run < EXACT else EXACT + sum(edge <= run for edge in EDGES)
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def log_normal(e, mean, variance):
+    return -0.5 * math.log(2 * math.pi * variance) - (e - mean) ** 2 / (2 * variance)
+
+
+class Tracker:
+    """Every decision is `act`, then `learn` with the arm that was pulled and its reward."""
+
+    def __init__(
+        self,
+        num_arms,
+        context_dim,
+        q=(0, 1e-5, 1e-4, 1e-3, 1e-2),
+        pi=None,
+        share=1e-4,
+        p0=1.5,
+        px=3.0,
+        xq=30.0,
+        c0=1.0,
+        c1=1.0,
+        n0=None,
+        gs=0.999,
+        a0=2.0,
+        pslab=0.01,
+    ):
+        self.J, self.K, self.d = len(q), num_arms, context_dim + 1
+        halves = 0.5 ** np.arange(self.J)
+        self.q = np.array(q, float)
+        self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
+        self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
+        self.n0 = (8 if context_dim else 2) if n0 is None else n0
+        self.prior = np.array([px] * context_dim + [p0])
+        self.s = np.array([xq] * context_dim + [1.0])
+
+        self.m = np.zeros((self.J, self.K, self.d))
+        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        self.w = self.pi.copy()
+        self.s2, self.ss, self.sn = np.ones(self.J), np.zeros(self.J), np.zeros(self.J)
+        self.logodds = np.full(NB, math.log(pslab / (1 - pslab)))
+        self.gn, self.ge = np.zeros(NB), np.zeros(NB)
+        self.pulls, self.last, self.run = np.zeros(num_arms, int), None, 0
+        self.contexts, self.rewards = [], []
+
+    def act(self, context, available=None):
+        """The law over the arms; the index, without the effect, stays to be looked at."""
+        available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
+        x = np.array(context, float).reshape(self.d - 1)
+        self.contexts.append(x)
+        rms = np.sqrt(np.mean(np.square(self.contexts), axis=0))
+        self.z = np.append(x / np.where(rms > 0, rms, 1), 1.0)
+
+        z, w, s2 = self.z, self.w, self.s2
+        self.pm, self.pv = np.zeros((self.J, self.K)), np.zeros((self.J, self.K))
+        for j in range(self.J):
+            for k in range(self.K):
+                self.pm[j, k] = z @ self.m[j, k]
+                self.pv[j, k] = max(z @ self.P[j, k] @ z, 1e-12)
+        self.b = bucket(self.run)
+        self.ps = sigmoid(self.logodds[self.b]) if self.run > 0 else 0.0
+        self.g = self.ge[self.b] / (self.gn[self.b] + 1)
+
+        mean = w @ self.pm
+        var = np.zeros(self.K)
+        for k in range(self.K):
+            var[k] = w @ (s2 * self.pv[:, k] + (self.pm[:, k] - mean[k]) ** 2)
+        sb = w @ s2
+        n = sb / var  # N of the pseudocode
+        log = np.log(np.maximum(1, n.sum() / n))
+        self.index = mean + np.sqrt(var) * np.sqrt(self.c0 + self.c1 * log)
+
+        self.forced = bool((self.pulls[available] < self.n0).any())
+        if self.forced:
+            return best_of(-self.pulls.astype(float), available)
+        law = (1 - self.ps) * best_of(self.index, available)
+        if self.run > 0:
+            affected = self.index.copy()
+            affected[self.last] += self.g
+            law += self.ps * best_of(affected, available)
+        return law
+
+    def learn(self, arm, reward):
+        a, r = arm, reward
+        if not self.rewards:
+            self.m[:, :, -1] = r
+            self.pm[:, a] = r
+        self.rewards.append(r)
+        rm, vtot = np.mean(self.rewards), np.var(self.rewards) + 1e-12
+        pm, pv = self.pm[:, a], self.pv[:, a]
+
+        y = r
+        if self.run > 0 and a == self.last:
+            y = r - self.ps * self.g
+            self.learn_effect(r - self.w @ pm, pv)
+
+        e, nu, v = y - pm, self.sn + self.a0, self.s2 * (1 + pv)
+        if not self.forced:
+            self.weigh(e, nu, v)
+        self.ss = self.gs * self.ss + e**2 / (1 + pv)
+        self.sn = self.gs * self.sn + 1
+        self.s2 = (self.ss + self.a0 * vtot) / (self.sn + self.a0)
+
+        for j in range(self.J):
+            h = self.P[j, a] @ self.z
+            self.m[j, a] += h * e[j] / (1 + pv[j])
+            self.P[j, a] -= np.outer(h, h) / (1 + pv[j])
+        if not self.forced:
+            self.mix()
+        self.pass_time()
+
+        self.run = self.run + 1 if a == self.last else 1
+        self.last = a
+        self.pulls[a] += 1
+        self.m[:, self.pulls == 0, -1] = rm
+
+    def learn_effect(self, e, pv):
+        """Spike and slab: has run length b an effect, shared by the arms?"""
+        b, g = self.b, self.g
+        v = self.s2[0] + self.w @ (self.s2 * pv)
+        v1 = v + self.s2[0] / (self.gn[b] + 1)
+        evidence = log_normal(e, g, v1) - log_normal(e, 0, v)
+        self.logodds[b] = np.clip(self.logodds[b] + evidence, -6, 30)
+        self.gn[b] += 1
+        self.ge[b] += e
+
+    def weigh(self, e, nu, v):
+        """Student-t evidence, in logarithms as all densities may be too small for float64."""
+        log_w = np.log(self.w) - np.log(v) / 2 - (nu + 1) / 2 * np.log(1 + e**2 / (v * nu))
+        w = np.exp(log_w - log_w.max())
+        self.w = (1 - self.share) * w / w.sum() + self.share * self.pi
+
+    def mix(self):
+        """IMM: the experts of an arm take over some of their common state."""
+        w, s2 = self.w, self.s2
+        sb = w @ s2
+        be = self.share * self.pi / w
+        for k in range(self.K):
+            m, p = self.m[:, k].copy(), self.P[:, k].copy()
+            mb = w @ m
+            away = [np.outer(m[j] - mb, m[j] - mb) for j in range(self.J)]
+            pb = sum(w[j] * (s2[j] * p[j] + away[j]) for j in range(self.J)) / sb
+            for j in range(self.J):
+                self.P[j, k] = (1 - be[j]) * p[j] + be[j] * pb + be[j] * (1 - be[j]) * away[j] / sb
+                self.m[j, k] += be[j] * (mb - m[j])
+
+    def pass_time(self):
+        for j in range(self.J):
+            for k in range(self.K):
+                for i in range(self.d):
+                    room = max(0, 1 - self.P[j, k, i, i] / self.prior[i])
+                    self.P[j, k, i, i] += self.q[j] * self.s[i] * room
