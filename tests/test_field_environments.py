@@ -87,7 +87,10 @@ def test_era_of_the_sine_is_the_best_arm() -> None:
 
 def test_who_has_eras() -> None:
     having = {name for name in ENVIRONMENTS if build_environment(name).era is not None}
-    assert having == {"abrupt", "flipping", "flipping_linear", "sinusoidal", "rotting"}
+    assert having == {
+        *("abrupt", "flipping", "flipping_linear", "sinusoidal", "rotting"),
+        *("trending", "seasonal", "shocks"),
+    }
     assert build_environment('rotting(law="power")').era is None
     assert build_environment("bernoulli(max_consecutive=3, sleeping=0.5)").era is None
 

@@ -44,8 +44,32 @@ def test_the_field_has_every_policy_and_kind_of_problem() -> None:
         assert field.measure == "policy_regret"
         dims = {build_environment(text).spec.context_dim > 0 for _, text in field.environments}
         assert dims == {field is contextual}
-    worlds = {parse("e", text).name for f in (free, contextual) for _, text in f.environments}
+
+
+def test_every_environment_is_in_a_comparison() -> None:
+    names = [
+        "field/context_free",
+        "field/contextual",
+        "tracker/judging",
+        "tracker/judging_contexts",
+    ]
+    compared = [read_experiment(name) for name in names]
+    worlds = {parse("e", text).name for file in compared for _, text in file.environments}
     assert worlds == set(ENVIRONMENTS) - {"table"}, "tables need data"
+
+
+def test_the_judging_set_has_problems_of_its_own() -> None:
+    """A policy that was chosen on the field is judged on other problems, by the same measure."""
+    for field_name, name in (("context_free", "judging"), ("contextual", "judging_contexts")):
+        field, judging = read_experiment(f"field/{field_name}"), read_experiment(f"tracker/{name}")
+        assert not {text for _, text in field.environments} & {t for _, t in judging.environments}
+        assert set(judging.policies) < set(field.policies)
+        assert judging.measure == field.measure
+        assert (judging.runs, judging.horizon, judging.seed) == (200, 10_000, 1)
+        dims = {build_environment(text).spec.context_dim > 0 for _, text in judging.environments}
+        assert dims == {name == "judging_contexts"}
+        tuned = {n: t for n, t in field.tuning.items() if n in dict(judging.policies)}
+        assert dict(judging.tuning) == tuned
 
 
 @each_shipped

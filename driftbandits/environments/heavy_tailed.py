@@ -1,0 +1,62 @@
+"""Noise with heavy tails on the rewards of any environment.
+
+    reward_k + deviation * sqrt((nu - 2) / nu) * T_nu;   the means stay
+
+T_nu follows Student's t law with nu degrees of freedom (3 unless given), made from two uniform
+numbers by the rule of Bailey (1994), "Polar generation of random variates with the
+t-distribution". Its standard deviation is `deviation`, but its moments of order nu and more are
+infinite: the setting of Bubeck, Cesa-Bianchi & Lugosi (2013), "Bandits with heavy tail".
+
+`spec.noise` becomes sqrt(noise^2 + deviation^2), though no sub-Gaussian constant bounds such tails,
+and `spec.reward_range` is wider by two deviations on both sides, as with `noisy`.
+
+It stands for returns, sales and latencies: most are near the mean, a few outweigh hundreds.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Environment, Key, Rewards, State
+
+
+def heavy_tailed(environment: Environment, noise: float | list[float]) -> Environment:
+    """Adds Student's t noise of this standard deviation; a pair [deviation, nu] sets nu too."""
+    deviation, degrees = pair_from(noise)
+    scale = deviation * ((degrees - 2) / degrees) ** 0.5
+    spec = environment.spec
+    low, high = spec.reward_range
+    spec = spec._replace(
+        reward_range=(low - 2 * deviation, high + 2 * deviation),
+        noise=(spec.noise**2 + deviation**2) ** 0.5,
+    )
+
+    def rewards(key: Key, state: State, context: Array) -> Rewards:
+        inner_key, own_key = jax.random.split(key)
+        sampled, mean = environment.rewards(inner_key, state, context)
+        return Rewards(sampled + scale * student(own_key, degrees, mean.shape), mean)
+
+    return environment._replace(spec=spec, rewards=rewards)
+
+
+def student(key: Key, degrees: float, shape: tuple[int, ...]) -> Array:
+    """Student's t, without the rejections of jax.random.t, which are slow in a simulation."""
+    radius, angle = jax.random.uniform(key, (2, *shape))
+    square = degrees * jnp.expm1(-2 / degrees * jnp.log1p(-radius))
+    return jnp.sqrt(square) * jnp.cos(2 * jnp.pi * angle)
+
+
+def pair_from(noise: Any) -> tuple[float, float]:
+    pair = tuple(noise) if isinstance(noise, list | tuple) else (noise, 3.0)
+    rule = "a number of at least 0, or a pair [deviation, nu] of such a number and one above 2"
+    if (
+        len(pair) != 2
+        or not all(check.is_number(value) for value in pair)
+        or pair[0] < 0
+        or pair[1] <= 2
+    ):
+        check.fail("heavy_tailed", rule, noise)
+    return float(pair[0]), float(pair[1])

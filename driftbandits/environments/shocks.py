@@ -1,0 +1,88 @@
+"""Gaussian arms that are hit together by shocks, and recover.
+
+    mean_k(t) = level_k + away_k(t),   away_k(0) = 0
+    away_k(t + 1) = decay * away_k(t) + size * s(t) * loading_k + step * N(0, 1)
+    s(t) = +1 or -1, each with probability hazard / 2, and else 0
+    level_k ~ U(0.25, 0.75),   loading_k ~ U(-1, 1)   once per run
+
+Each arm is an autoregressive process of order one, as in Chen, Golrezaei & Bouneffouf (2023),
+"Non-stationary bandits with auto-regressive temporal dependency"; the shocks are one common factor.
+By default half of a shock is gone after some 350 steps.
+
+It stands for markets: news moves all prices at once, some up and some down, and then fades. An era
+ends with every shock. A few means may leave [0, 1] for a while.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Environment, Key
+from driftbandits.environments.rotting import gaussian_arms
+from driftbandits.keys import key_at
+
+
+class ShocksState(NamedTuple):
+    level: Array  # (num_arms,) float32
+    loading: Array  # (num_arms,) float32
+    away: Array  # (num_arms,) float32, from the level
+    words: Array  # (2,) uint32, of the key that all moves come from
+    time: Array  # () int32
+    shocks: Array  # () int32, so far
+
+
+def shocks(
+    *,
+    num_arms: int = 10,
+    hazard: float = 0.001,
+    size: float = 0.4,
+    decay: float = 0.998,
+    step: float = 0.003,
+    deviation: float = 0.2,
+) -> Environment:
+    """Gaussian arms hit by common shocks, with loadings of their own, that fade.
+
+    Args:
+        num_arms: how many arms.
+        hazard: probability of a shock before each step.
+        size: of the move of an arm whose loading is 1.
+        decay: share of a departure from the level that is left one step later.
+        step: standard deviation of an arm's own moves.
+        deviation: standard deviation of the rewards.
+    """
+    check.whole(num_arms=num_arms)
+    check.probability(hazard=hazard, decay=decay)
+    check.not_negative(size=size, step=step)
+    check.positive(deviation=deviation)
+
+    def init(key: Key) -> ShocksState:
+        own, later = jax.random.split(key)
+        level, loading = jax.random.uniform(own, (2, num_arms))
+        return ShocksState(
+            0.25 + 0.5 * level,
+            2 * loading - 1,
+            jnp.zeros(num_arms),
+            jax.random.key_data(later),
+            jnp.int32(0),
+            jnp.int32(0),
+        )
+
+    def means(state: ShocksState) -> Array:
+        return state.level + state.away
+
+    def advance(state: ShocksState, arm: Array) -> ShocksState:
+        time = state.time + 1
+        shock_key, own_key = jax.random.split(key_at(state.words, time))
+        number = jax.random.uniform(shock_key)
+        shock = jnp.where(number < hazard / 2, -1, jnp.where(number < hazard, 1, 0))
+        common = size * shock * state.loading
+        away = decay * state.away + common + step * jax.random.normal(own_key, (num_arms,))
+        return state._replace(away=away, time=time, shocks=state.shocks + abs(shock))
+
+    def era(state: ShocksState) -> Array:
+        return state.shocks
+
+    return gaussian_arms(num_arms, deviation, init, means, advance, era)

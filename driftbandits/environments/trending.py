@@ -1,0 +1,69 @@
+"""Gaussian arms whose means move on straight lines.
+
+    mean_k(t) = start_k + (end_k - start_k) * f(t),   start_k, end_k ~ U(0, 1)   once per run
+    then turn   f(t) goes from 0 to 1 in `duration` steps, back to 0 in as many, and so on
+    then hold   f(t) = min(t / duration, 1)
+
+Where one arm would be the best at both ends, each arm takes the end of the one before it, so that
+the best arm always changes on the way.
+
+The total variation of the means is fixed and spread evenly over time, as in the drifting case of
+Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary rewards".
+
+It stands for trends: what grows into fashion, while something else goes out of it. Time counts
+from 0. An era ends when another arm becomes the best.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Environment, Key
+from driftbandits.environments.rotting import gaussian_arms
+from driftbandits.parts.eras import best_arm
+
+THEN = ("turn", "hold")
+LONGEST = 10**9  # the way there and back can still be counted
+
+
+class TrendingState(NamedTuple):
+    start: Array  # (num_arms,) float32
+    end: Array  # (num_arms,) float32
+    time: Array  # () int32, modulo the way there and back, or up to its end
+
+
+def trending(
+    *, num_arms: int = 10, duration: int = 10_000, then: str = "turn", deviation: float = 0.2
+) -> Environment:
+    """Gaussian arms whose means move on straight lines between two levels.
+
+    Args:
+        num_arms: how many arms.
+        duration: steps from one level to the other.
+        then: what the means do when they are there: turn or hold.
+        deviation: standard deviation of the rewards.
+    """
+    check.whole(num_arms=num_arms)
+    check.whole(duration=duration, at_most=LONGEST)
+    check.known("then", then, THEN)
+    check.positive(deviation=deviation)
+
+    def init(key: Key) -> TrendingState:
+        start, end = jax.random.uniform(key, (2, num_arms))
+        same_best = jnp.argmax(start) == jnp.argmax(end)
+        end = jnp.where(same_best, jnp.roll(end, 1), end)
+        return TrendingState(start, end, jnp.int32(0))
+
+    def means(state: TrendingState) -> Array:
+        there = 1 - jnp.abs(1 - state.time / duration)
+        return state.start + (state.end - state.start) * there
+
+    def advance(state: TrendingState, arm: Array) -> TrendingState:
+        time = state.time + 1
+        time = time % (2 * duration) if then == "turn" else jnp.minimum(time, duration)
+        return state._replace(time=time)
+
+    return gaussian_arms(num_arms, deviation, init, means, advance, best_arm(means))
