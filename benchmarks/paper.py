@@ -9,8 +9,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from benchmarks.finals import finals
 from benchmarks.marks import with_table
-from driftbandits.report.style import duration, number
+from driftbandits.report.style import MEANINGS, duration, number
+from driftbandits.report.tables import final_table
 from driftbandits.results import finished, read_results
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +69,9 @@ def page(claims: list[dict[str, Any]]) -> str:
             f"![{experiment.title}]({place.name}/figure.png)",
             "",
         ]
+        if results.values:
+            measure = MEANINGS[experiment.measure]
+            parts += [f"At the horizon, {measure}:", "", finals(final_table(results))]
     return "\n".join(parts)
 
 

@@ -183,14 +183,15 @@ def print_finals(results: Results) -> None:
         f"{len(next(iter(results.values.values())))} runs, seed {experiment.seed}"
     )
     table = Table()
-    table.add_column("")
-    table.add_column("policy")
-    table.add_column("mean", justify="right")
-    table.add_column("95% interval", justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("policy", overflow="fold")  # what gives way on a narrow terminal
+    for column in ("mean", "95% interval", "95th\npercentile", "worst\nrun"):
+        table.add_column(column, justify="right", no_wrap=True)
     for rank, (policy, final) in enumerate(results.final().items(), start=1):
         missing = np.isnan(final.low)
         interval = "one run" if missing else f"{number(final.low)} to {number(final.high)}"
-        table.add_row(str(rank), escape(policy), number(final.mean), interval)
+        bad = number(final.percentile_95), number(final.worst)
+        table.add_row(str(rank), escape(policy), number(final.mean), interval, *bad)
     console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
