@@ -16,6 +16,7 @@ from driftbandits.report.field import ranking_table
 from driftbandits.report.style import duration
 from driftbandits.report.tables import final_table
 from driftbandits.results import Results, finished, read_results
+from driftbandits.tuning import how_tuned
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "results" / "field"
@@ -66,6 +67,7 @@ def section(results: Results, place: Path) -> list[str]:
         f"{about['revision']}, driftbandits {about['driftbandits']}, {about['machine']})\n",
         f"![{experiment.title}]({place.name}/figure.png)\n",
         ranking(results),
+        f"{how_tuned(experiment)}\n",
         *(f"- {reading}" for reading in experiment.readings),
         "",
         "The best mean of each problem:\n",

@@ -21,6 +21,7 @@ from driftbandits.ranking import kinds_of, scores, standings
 from driftbandits.report.style import duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Watcher
+from driftbandits.tuning import how_tuned
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.work import available_cores
 
@@ -195,6 +196,7 @@ def print_finals(results: Results) -> None:
     console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
+    print_tuning(results.experiment)
 
 
 def print_ranking(results: Results) -> None:
@@ -215,6 +217,12 @@ def print_ranking(results: Results) -> None:
         settings = "tuned" if tuned else "default settings"
         title = f"{results.experiment.title}: over {len(results.experiment.environments)} problems"
         standard_output().print(f"[bold]{escape(title)}, {settings}[/bold]", table, sep="\n")
+    print_tuning(results.experiment)
+
+
+def print_tuning(experiment: Experiment) -> None:
+    if experiment.tuning:
+        standard_output().print(how_tuned(experiment))
 
 
 def print_verdicts(claims: list[dict[str, Any]]) -> None:

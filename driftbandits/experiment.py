@@ -55,6 +55,7 @@ class Experiment:
     scale: str = "linear"
     sweep: Sweep | None = None
     tuning: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    hindsight: bool = False  # all runs choose the tuned settings, and all are shown
     points: int = POINTS  # recorded times per run, about
     claims: tuple[Mapping[str, Any], ...] = ()  # as written; `parsed_claims` has read them
     readings: tuple[str, ...] = ()  # where the source leaves a choice, the one taken
@@ -134,10 +135,12 @@ class Experiment:
         if not self.quick:
             return self
         chosen = self.quick.get("environments", [name for name, _ in self.environments])
+        tuning = self.tuning if self.quick.get("tuning", True) else {}
         fewer = replace(
             self,
             environments=tuple(item for item in self.environments if item[0] in chosen),
-            tuning=self.tuning if self.quick.get("tuning", True) else {},
+            tuning=tuning,
+            hindsight=self.hindsight and bool(tuning),
         )
         small = fewer.with_size(self.quick.get("runs"), self.quick.get("horizon"))
         kept = self.quick.get("values")
@@ -164,6 +167,6 @@ def with_setting(key: str, text: str, setting: str, value: Any) -> str:
 
 def check_sizes(experiment: Experiment) -> None:
     check.whole(horizon=experiment.horizon, runs=experiment.runs, points=experiment.points)
-    if experiment.tuning and experiment.runs < CHOOSING:
+    if experiment.tuning and not experiment.hindsight and experiment.runs < CHOOSING:
         check.fail("runs", f"at least {CHOOSING} where something is tuned", experiment.runs)
     check.whole(seed=experiment.seed, at_least=0)

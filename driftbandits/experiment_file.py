@@ -24,8 +24,8 @@ DRAWINGS = ["best_arms", "ratio_bound"]
 SCALES = ["linear", "log"]
 KEYS = {
     "title", "question", "reference", "environment", "environments", "policies", "horizon", "runs",
-    "seed", "measure", "scale", "sweep", "tuning", "points", "claims", "readings", "quick",
-    "drawing", "times",
+    "seed", "measure", "scale", "sweep", "tuning", "hindsight", "points", "claims", "readings",
+    "quick", "drawing", "times",
 }  # fmt: skip
 
 
@@ -161,6 +161,7 @@ def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
 
 def check_experiment(experiment: Experiment) -> None:
     """Refuses what cannot be run, before any work is done."""
+    check.flag(hindsight=experiment.hindsight)
     check_sizes(experiment)
     check.known("measure", experiment.measure, MEASURES)
     check.known("scale", experiment.scale, SCALES)
@@ -221,6 +222,8 @@ def check_tuning(experiment: Experiment) -> None:
         check.fail(
             "tuning", "left out where there is a sweep or a drawing", dict(experiment.tuning)
         )
+    if experiment.hindsight and not experiment.tuning:
+        check.fail("hindsight", "left out where nothing is tuned", experiment.hindsight)
     names = [policy for policy, _ in experiment.policies]
     for name in experiment.tuning:
         check.known("tuning", name, names)

@@ -104,6 +104,11 @@ policies = { ours = "thompson", other = "uniform" }
             'title = "T"\ndrawing = "ratio_bound"\npolicies = { z = "nonsense" }',
             ["policies must be left out in a drawing"],
         ),
+        (
+            GOOD + 'tuning = { other = { x = [1] } }\nhindsight = "yes"',
+            ["hindsight must be true or false, got 'yes'"],
+        ),
+        (GOOD + "hindsight = true", ["hindsight must be left out where nothing is tuned"]),
         (GOOD + "claims = 3", ["claims must be a list of tables, got 3"]),
         (GOOD + "quick = { run = 3 }", ["quick must be one of runs, horizon", "mean 'runs'?"]),
         (GOOD + "quick = { runs = 0 }", ["runs must be a whole number of at least 1, got 0"]),
