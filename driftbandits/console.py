@@ -18,7 +18,7 @@ from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
 from driftbandits.planning import Job
 from driftbandits.ranking import kinds_of, scores, standings
-from driftbandits.report.style import duration, number
+from driftbandits.report.style import deciding, duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Watcher
 from driftbandits.tuning import how_tuned
@@ -229,9 +229,11 @@ def print_verdicts(claims: list[dict[str, Any]]) -> None:
     """All claims with their verdicts."""
     if not claims:
         return
-    table = Table("experiment", "claim", "verdict")
+    table = Table("experiment", "claim", "verdict", "by")
     for claim in claims:
         verdict = claim["verdict"]
         style = VERDICT_STYLES[verdict]
-        table.add_row(claim["experiment"], escape(claim["text"]), f"[{style}]{verdict}[/{style}]")
+        judged = f"[{style}]{verdict}[/{style}]"
+        by = escape(deciding(claim))
+        table.add_row(claim["experiment"], escape(claim["text"]), judged, by)
     standard_output().print(table)

@@ -11,7 +11,7 @@ from typing import Any
 
 from driftbandits import check
 from driftbandits.choice import Choice, parse, write
-from driftbandits.claims import Claim, parse_claim
+from driftbandits.claims import Claim, on_each, parse_claim, with_rivals
 from driftbandits.simulation import POINTS
 
 CHOOSING = 3  # one run in so many chooses settings, the others judge
@@ -112,14 +112,24 @@ class Experiment:
         return changed
 
     def parsed_claims(self) -> list[Claim]:
-        labels = [line.label for line in self.lines() if not line.tunes]
-        labels += [
-            self.label(tuned_name(name), environment)
+        lines, swept = self._shown(), list(self.sweeps())
+        environments = [name for name, _ in self.environments]
+        return [
+            parse_claim(with_rivals(table, lines), list(lines), swept)
+            for claim in self.claims
+            for table in on_each(claim, environments, self.label)
+        ]
+
+    def _shown(self) -> dict[str, tuple[str, str]]:
+        """The lines that claims may name, each with the names of its policy and environment."""
+        lines = [line for line in self.lines() if not line.tunes]
+        written = {line.label: (line.policy_name, line.environment_name) for line in lines}
+        tuned = {
+            self.label(tuned_name(name), environment): (name, environment)
             for name in self.tuning
             for environment, _ in self.environments
-        ]
-        swept = list(self.sweeps())
-        return [parse_claim(claim, labels, swept) for claim in self.claims]
+        }
+        return written | tuned
 
     def sweeps(self) -> dict[str, dict[Any, str]]:
         """For each policy and environment of a sweep: value -> label."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from driftbandits import check
 from driftbandits.check import InputError
-from driftbandits.claims import Claim, goes_forward
+from driftbandits.claims import EVERY_OTHER, Claim, goes_forward
 from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
 from driftbandits.experiment import Experiment, Sweep, check_sizes, tuned_name
@@ -177,7 +177,10 @@ def check_experiment(experiment: Experiment) -> None:
         check_drawing(experiment)
     for number, claim in enumerate(experiment.claims, start=1):
         try:
-            check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
+            if experiment.sweep and claim.get("higher") == EVERY_OTHER:
+                check.fail("higher", "given by names in a sweep", EVERY_OTHER)
+            for parsed in replace(experiment, claims=(claim,)).parsed_claims():
+                check_claim(experiment, parsed)
         except InputError as error:
             raise InputError(f"claims[{number}]: {error}") from error
     try:

@@ -79,6 +79,24 @@ policies = { ours = "thompson", other = "uniform" }
         ),
         (GOOD + '[[claims]]\ntext = "So."', ["claims[1]", "of one kind"]),
         (
+            GOOD + '[[claims]]\ntext = "So."\nlower = "our"\nhigher = "every other policy"',
+            ["claims[1]", "lower, where higher is 'every other policy'", "did you mean 'ours'?"],
+        ),
+        (
+            GOOD + '[[claims]]\ntext = "So."\nfalls = "ours"\non = "each"',
+            ["claims[1]", "on must be one of every environment, got 'each'"],
+        ),
+        (
+            GOOD + '[[claims]]\ntext = ""\nfalls = "ours"\non = "every environment"',
+            ["claims[1]", "text must be text, got ''"],
+        ),
+        (
+            GOOD.replace("thompson", "swa").replace("uniform", "swa")
+            + 'sweep = { policy = "alpha", values = [1, 2] }\n[[claims]]\ntext = "So."\n'
+            + 'lower = "ours, alpha=1"\nhigher = "every other policy"',
+            ["claims[1]", "higher must be given by names in a sweep"],
+        ),
+        (
             GOOD + '[[claims]]\ntext = "So."\nstable = "ours"\nfactor = 2',
             ["claims[1]", "stable must be left out (there are none)"],
         ),
