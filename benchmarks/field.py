@@ -9,11 +9,14 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.finals import finals
 from benchmarks.marks import with_table
 from driftbandits.experiment import tuned_name
 from driftbandits.report.field import ranking_table
 from driftbandits.report.style import duration
+from driftbandits.report.tables import final_table
 from driftbandits.results import Results, finished, read_results
+from driftbandits.tuning import how_tuned
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "results" / "field"
@@ -64,12 +67,15 @@ def section(results: Results, place: Path) -> list[str]:
         f"{about['revision']}, driftbandits {about['driftbandits']}, {about['machine']})\n",
         f"![{experiment.title}]({place.name}/figure.png)\n",
         ranking(results),
+        f"{how_tuned(experiment)}\n",
         *(f"- {reading}" for reading in experiment.readings),
         "",
+        "The best mean of each problem:\n",
+        finals(final_table(results).filter(pl.col("rank") == 1)),
         f"[ranking.csv]({place.name}/ranking.csv), and [table.csv]({place.name}/table.csv) with",
-        "every final value, its interval, the late regret, the share of best pulls and the",
-        f"steps to recover; [curves.png]({place.name}/curves.png) has the best twelve of each",
-        "problem over time.\n",
+        "every final value, its interval, median, 95th percentile and worst run, the late regret,",
+        f"the share of best pulls and the steps to recover; [curves.png]({place.name}/curves.png)",
+        "has the best twelve of each problem over time.\n",
         "<details><summary>What tuning chose</summary>\n",
         choices(results),
         "</details>\n",

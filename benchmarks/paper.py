@@ -9,8 +9,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from benchmarks.finals import finals
 from benchmarks.marks import with_table
-from driftbandits.report.style import duration, number
+from driftbandits.report.style import MEANINGS, deciding, duration
+from driftbandits.report.tables import final_table
 from driftbandits.results import finished, read_results
 
 ROOT = Path(__file__).parents[1]
@@ -27,17 +29,6 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
         name = claim["experiment"].removeprefix("figure_").replace("_", " ")
         rows.append(f"| {name} | {claim['text']} | **{claim['verdict']}** | {deciding(claim)} |")
     return "\n".join(rows) + "\n"
-
-
-def deciding(claim: dict[str, Any]) -> str:
-    """The evidence behind a verdict; of several, the first that agrees with the verdict."""
-    agreeing = [entry for entry in claim["evidence"] if entry["verdict"] == claim["verdict"]]
-    entry = agreeing[0]
-    interval = ""
-    if entry["low"] is not None and entry["low"] != entry["high"]:
-        interval = f" ({number(entry['low'])} to {number(entry['high'])})"
-    others = f", and {len(agreeing) - 1} more" if len(agreeing) > 1 else ""
-    return f"{entry['what']}: {number(entry['mean'])}{interval}{others}"
 
 
 def page(claims: list[dict[str, Any]]) -> str:
@@ -67,6 +58,9 @@ def page(claims: list[dict[str, Any]]) -> str:
             f"![{experiment.title}]({place.name}/figure.png)",
             "",
         ]
+        if results.values:
+            measure = MEANINGS[experiment.measure]
+            parts += [f"At the horizon, {measure}:", "", finals(final_table(results))]
     return "\n".join(parts)
 
 

@@ -26,6 +26,7 @@ _HOMES = {
     "simulate": "simulation",
     "MEASURES": "metrics",
     "Estimate": "metrics",
+    "Summary": "metrics",
     "estimate": "metrics",
     "paired_difference": "metrics",
     "Experiment": "experiment",
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS, build_environment
     from driftbandits.experiment import Experiment
     from driftbandits.experiment_file import read_experiment
-    from driftbandits.metrics import MEASURES, Estimate, estimate, paired_difference
+    from driftbandits.metrics import MEASURES, Estimate, Summary, estimate, paired_difference
     from driftbandits.neighbours.external import external_policy
     from driftbandits.neighbours.gym import from_gymnasium, to_gymnasium
     from driftbandits.neighbours.host import simulate_external

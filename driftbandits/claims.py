@@ -7,11 +7,15 @@
                                                 of the final value, against `tolerance` (0.1)
     stable = "a", factor = 2                    largest mean over smallest mean in a sweep
 
+Two shorthands: `higher = "every other policy"` is all lines in the environment of the one in
+`lower` but those of its own policy, tuned ones included; `on = "every environment"` makes a claim
+for each environment, and its names are then those of policies.
+
 `at` is a time, `over` a span: [from, to]. Whole numbers are pulls, fractions are of the horizon.
 A comparison without either is at the horizon, a shape without is over everything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +26,18 @@ SHAPES = ["falls", "rises", "levels_off", "keeps_growing"]
 KINDS = [*COMPARISONS, *SHAPES, "stable", "counterexample"]
 COMMON = ["text", "section", "reading"]
 ALSO = {
-    "lower": ["higher", "factor", "at", "over"],
-    "near": ["to", "factor", "at", "over"],
-    "falls": ["over"],
-    "rises": ["over"],
-    "levels_off": ["over", "tolerance"],
-    "keeps_growing": ["over", "tolerance"],
-    "stable": ["factor", "at", "over", "values"],
+    "lower": ["higher", "factor", "at", "over", "on"],
+    "near": ["to", "factor", "at", "over", "on"],
+    "falls": ["over", "on"],
+    "rises": ["over", "on"],
+    "levels_off": ["over", "tolerance", "on"],
+    "keeps_growing": ["over", "tolerance", "on"],
+    "stable": ["factor", "at", "over", "values", "on"],
     "counterexample": [],
 }
+NAMING = [*COMPARISONS, "higher", "to", *SHAPES, "stable"]  # keys whose values are names
+EVERY_OTHER = "every other policy"
+EVERYWHERE = "every environment"
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,10 @@ class Claim:
 
 
 def parse_claim(table: Mapping[str, Any], labels: Sequence[str], swept: Sequence[str]) -> Claim:
-    """Reads one claim; `labels` are the lines, `swept` the policies of a sweep."""
+    """Reads one claim; `labels` are the lines, `swept` the policies of a sweep.
+
+    An `on` is the environment's name, as `on_each` writes it.
+    """
     kind = kind_of(table)
     for key in table:
         check.known(f"key of a claim with {kind!r}", key, [*COMMON, kind, *ALSO[kind]])
@@ -66,7 +76,7 @@ def parse_claim(table: Mapping[str, Any], labels: Sequence[str], swept: Sequence
         check.fail("values", "a list of at least two swept values", values)
     return Claim(
         kind,
-        table["text"],
+        text_of(table),
         names_in(kind, table[kind], known),
         names_in(others, table.get(others), known) if others else (),
         table.get("section", ""),
@@ -76,6 +86,51 @@ def parse_claim(table: Mapping[str, Any], labels: Sequence[str], swept: Sequence
         span_of(table),
         None if values is None else tuple(values),
     )
+
+
+def on_each(
+    table: Mapping[str, Any], environments: Sequence[str], label: Callable[[str, str], str]
+) -> list[dict[str, Any]]:
+    """A claim with `on` once for each environment, with the names of lines; any other as it is."""
+    if "on" not in table or not environments:
+        return [dict(table)]
+    check.known("on", table["on"], [EVERYWHERE])
+
+    def placed(names: Any, environment: str) -> Any:
+        if isinstance(names, list):
+            return [placed(name, environment) for name in names]
+        a_name = isinstance(names, str) and names != EVERY_OTHER
+        return label(names, environment) if a_name else names
+
+    return [
+        {
+            **table,
+            **{key: placed(table[key], environment) for key in NAMING if key in table},
+            "on": environment,
+        }
+        for environment in environments
+    ]
+
+
+def with_rivals(
+    table: Mapping[str, Any], lines: Mapping[str, tuple[str, str]]
+) -> Mapping[str, Any]:
+    """A claim with "every other policy" as names; `lines`: label -> policy, environment.
+
+    A policy with tuned settings is the same policy, and so no rival.
+    """
+    if table.get("higher") != EVERY_OTHER:
+        return table
+    label = table.get("lower")
+    check.known(f"lower, where higher is {EVERY_OTHER!r},", label, lines)
+    policy, environment = lines[str(label)]
+    here = {other: name for other, (name, place) in lines.items() if place == environment}
+    return {**table, "higher": [other for other, name in here.items() if name != policy]}
+
+
+def text_of(table: Mapping[str, Any]) -> str:
+    text: str = table["text"]
+    return f"{text.removesuffix('.')} on {table['on']}." if "on" in table else text
 
 
 def kind_of(table: Mapping[str, Any]) -> str:

@@ -105,8 +105,9 @@ def compare(
 ) -> None:
     """Let policies pull in the same worlds, and rank them.
 
-    Prints the mean over the runs at the horizon with its 95% bootstrap interval, best first. The
-    same seed gives the same numbers on any number of cores.
+    Prints the mean over the runs at the horizon with its 95% bootstrap interval, best first, beside
+    it what 95% of the runs are better than and the worst run. The same seed gives the same numbers
+    on any number of cores.
 
     \b
     Measures:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from driftbandits.experiment import Experiment
 from driftbandits.experiment_file import check_experiment
 from driftbandits.results import Results
@@ -59,14 +57,7 @@ def compare(
 
 def as_json(results: Results) -> dict[str, Any]:
     """One object for machines; an interval that does not exist is null."""
-
-    def number(x: np.ndarray) -> float | None:
-        return None if np.isnan(x) else float(x)
-
-    policies = {
-        policy: {name: number(value) for name, value in final._asdict().items()}
-        for policy, final in results.final().items()
-    }
+    policies = {policy: final.as_json() for policy, final in results.final().items()}
     experiment = results.experiment
     about = {name: getattr(experiment, name) for name in ("horizon", "runs", "seed", "measure")}
     return {"environment": experiment.environments[0][1], **about, "policies": policies}

@@ -18,9 +18,10 @@ from driftbandits.cluster import Failed
 from driftbandits.experiment import Experiment, Line
 from driftbandits.planning import Job
 from driftbandits.ranking import kinds_of, scores, standings
-from driftbandits.report.style import duration, number
+from driftbandits.report.style import deciding, duration, number
 from driftbandits.results import Results
 from driftbandits.runner import Watcher
+from driftbandits.tuning import how_tuned
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from driftbandits.work import available_cores
 
@@ -183,17 +184,19 @@ def print_finals(results: Results) -> None:
         f"{len(next(iter(results.values.values())))} runs, seed {experiment.seed}"
     )
     table = Table()
-    table.add_column("")
-    table.add_column("policy")
-    table.add_column("mean", justify="right")
-    table.add_column("95% interval", justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("policy", overflow="fold")  # what gives way on a narrow terminal
+    for column in ("mean", "95% interval", "95th\npercentile", "worst\nrun"):
+        table.add_column(column, justify="right", no_wrap=True)
     for rank, (policy, final) in enumerate(results.final().items(), start=1):
         missing = np.isnan(final.low)
         interval = "one run" if missing else f"{number(final.low)} to {number(final.high)}"
-        table.add_row(str(rank), escape(policy), number(final.mean), interval)
+        bad = number(final.percentile_95), number(final.worst)
+        table.add_row(str(rank), escape(policy), number(final.mean), interval, *bad)
     console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
+    print_tuning(results.experiment)
 
 
 def print_ranking(results: Results) -> None:
@@ -214,15 +217,23 @@ def print_ranking(results: Results) -> None:
         settings = "tuned" if tuned else "default settings"
         title = f"{results.experiment.title}: over {len(results.experiment.environments)} problems"
         standard_output().print(f"[bold]{escape(title)}, {settings}[/bold]", table, sep="\n")
+    print_tuning(results.experiment)
+
+
+def print_tuning(experiment: Experiment) -> None:
+    if experiment.tuning:
+        standard_output().print(how_tuned(experiment))
 
 
 def print_verdicts(claims: list[dict[str, Any]]) -> None:
     """All claims with their verdicts."""
     if not claims:
         return
-    table = Table("experiment", "claim", "verdict")
+    table = Table("experiment", "claim", "verdict", "by")
     for claim in claims:
         verdict = claim["verdict"]
         style = VERDICT_STYLES[verdict]
-        table.add_row(claim["experiment"], escape(claim["text"]), f"[{style}]{verdict}[/{style}]")
+        judged = f"[{style}]{verdict}[/{style}]"
+        by = escape(deciding(claim))
+        table.add_row(claim["experiment"], escape(claim["text"]), judged, by)
     standard_output().print(table)

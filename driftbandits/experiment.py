@@ -11,7 +11,7 @@ from typing import Any
 
 from driftbandits import check
 from driftbandits.choice import Choice, parse, write
-from driftbandits.claims import Claim, parse_claim
+from driftbandits.claims import Claim, on_each, parse_claim, with_rivals
 from driftbandits.simulation import POINTS
 
 CHOOSING = 3  # one run in so many chooses settings, the others judge
@@ -55,6 +55,7 @@ class Experiment:
     scale: str = "linear"
     sweep: Sweep | None = None
     tuning: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
+    hindsight: bool = False  # all runs choose the tuned settings, and all are shown
     points: int = POINTS  # recorded times per run, about
     claims: tuple[Mapping[str, Any], ...] = ()  # as written; `parsed_claims` has read them
     readings: tuple[str, ...] = ()  # where the source leaves a choice, the one taken
@@ -111,14 +112,24 @@ class Experiment:
         return changed
 
     def parsed_claims(self) -> list[Claim]:
-        labels = [line.label for line in self.lines() if not line.tunes]
-        labels += [
-            self.label(tuned_name(name), environment)
+        lines, swept = self._shown(), list(self.sweeps())
+        environments = [name for name, _ in self.environments]
+        return [
+            parse_claim(with_rivals(table, lines), list(lines), swept)
+            for claim in self.claims
+            for table in on_each(claim, environments, self.label)
+        ]
+
+    def _shown(self) -> dict[str, tuple[str, str]]:
+        """The lines that claims may name, each with the names of its policy and environment."""
+        lines = [line for line in self.lines() if not line.tunes]
+        written = {line.label: (line.policy_name, line.environment_name) for line in lines}
+        tuned = {
+            self.label(tuned_name(name), environment): (name, environment)
             for name in self.tuning
             for environment, _ in self.environments
-        ]
-        swept = list(self.sweeps())
-        return [parse_claim(claim, labels, swept) for claim in self.claims]
+        }
+        return written | tuned
 
     def sweeps(self) -> dict[str, dict[Any, str]]:
         """For each policy and environment of a sweep: value -> label."""
@@ -134,10 +145,12 @@ class Experiment:
         if not self.quick:
             return self
         chosen = self.quick.get("environments", [name for name, _ in self.environments])
+        tuning = self.tuning if self.quick.get("tuning", True) else {}
         fewer = replace(
             self,
             environments=tuple(item for item in self.environments if item[0] in chosen),
-            tuning=self.tuning if self.quick.get("tuning", True) else {},
+            tuning=tuning,
+            hindsight=self.hindsight and bool(tuning),
         )
         small = fewer.with_size(self.quick.get("runs"), self.quick.get("horizon"))
         kept = self.quick.get("values")
@@ -164,6 +177,6 @@ def with_setting(key: str, text: str, setting: str, value: Any) -> str:
 
 def check_sizes(experiment: Experiment) -> None:
     check.whole(horizon=experiment.horizon, runs=experiment.runs, points=experiment.points)
-    if experiment.tuning and experiment.runs < CHOOSING:
+    if experiment.tuning and not experiment.hindsight and experiment.runs < CHOOSING:
         check.fail("runs", f"at least {CHOOSING} where something is tuned", experiment.runs)
     check.whole(seed=experiment.seed, at_least=0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from driftbandits import check
 from driftbandits.check import InputError
-from driftbandits.claims import Claim, goes_forward
+from driftbandits.claims import EVERY_OTHER, Claim, goes_forward
 from driftbandits.core import BanditSpec
 from driftbandits.environments import build_environment
 from driftbandits.experiment import Experiment, Sweep, check_sizes, tuned_name
@@ -24,8 +24,8 @@ DRAWINGS = ["best_arms", "ratio_bound"]
 SCALES = ["linear", "log"]
 KEYS = {
     "title", "question", "reference", "environment", "environments", "policies", "horizon", "runs",
-    "seed", "measure", "scale", "sweep", "tuning", "points", "claims", "readings", "quick",
-    "drawing", "times",
+    "seed", "measure", "scale", "sweep", "tuning", "hindsight", "points", "claims", "readings",
+    "quick", "drawing", "times",
 }  # fmt: skip
 
 
@@ -161,6 +161,7 @@ def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
 
 def check_experiment(experiment: Experiment) -> None:
     """Refuses what cannot be run, before any work is done."""
+    check.flag(hindsight=experiment.hindsight)
     check_sizes(experiment)
     check.known("measure", experiment.measure, MEASURES)
     check.known("scale", experiment.scale, SCALES)
@@ -176,7 +177,10 @@ def check_experiment(experiment: Experiment) -> None:
         check_drawing(experiment)
     for number, claim in enumerate(experiment.claims, start=1):
         try:
-            check_claim(experiment, replace(experiment, claims=(claim,)).parsed_claims()[0])
+            if experiment.sweep and claim.get("higher") == EVERY_OTHER:
+                check.fail("higher", "given by names in a sweep", EVERY_OTHER)
+            for parsed in replace(experiment, claims=(claim,)).parsed_claims():
+                check_claim(experiment, parsed)
         except InputError as error:
             raise InputError(f"claims[{number}]: {error}") from error
     try:
@@ -221,6 +225,8 @@ def check_tuning(experiment: Experiment) -> None:
         check.fail(
             "tuning", "left out where there is a sweep or a drawing", dict(experiment.tuning)
         )
+    if experiment.hindsight and not experiment.tuning:
+        check.fail("hindsight", "left out where nothing is tuned", experiment.hindsight)
     names = [policy for policy, _ in experiment.policies]
     for name in experiment.tuning:
         check.known("tuning", name, names)

@@ -141,6 +141,30 @@ def estimate(values: np.ndarray) -> Estimate:
     return Estimate(mean, *interval(mean, resampled_means(values), len(values)))
 
 
+class Summary(NamedTuple):
+    """What is told of a measure over runs, beside its mean and interval also how bad it gets."""
+
+    mean: float
+    low: float  # NaN where there is but one run
+    high: float
+    median: float
+    percentile_95: float  # 95% of the runs are better
+    worst: float
+
+    def as_json(self) -> dict[str, float | None]:
+        """An interval that does not exist is None."""
+        return {name: None if np.isnan(x) else x for name, x in self._asdict().items()}
+
+
+def summarise(values: np.ndarray, measure: str) -> Summary:
+    """Of a number per run; which end is the bad one depends on the measure."""
+    values = np.asarray(values, float)
+    more = measure in MORE_IS_BETTER
+    tail = np.quantile(values, 1 - LEVEL if more else LEVEL)
+    worst = values.min() if more else values.max()
+    return Summary(*(float(x) for x in (*estimate(values), np.median(values), tail, worst)))
+
+
 def paired_difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     """Mean of first - second over runs in the same worlds; an interval above 0: first is larger."""
     if np.shape(first) != np.shape(second):

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from driftbandits.experiment import Experiment, Line
 from driftbandits.experiment_file import as_table, experiment_from
-from driftbandits.metrics import MORE_IS_BETTER, Estimate, estimate
+from driftbandits.metrics import MORE_IS_BETTER, Summary, summarise
 from driftbandits.simulation import Trace
 from driftbandits.tuning import settle
 
@@ -48,11 +48,12 @@ class Results(NamedTuple):
     provenance: dict[str, Any]
     claims: list[dict[str, Any]]  # with their verdicts
 
-    def final(self) -> dict[str, Estimate]:
-        """Each line's measure at the horizon, best first."""
-        sign = -1 if self.experiment.measure in MORE_IS_BETTER else 1
-        finals = {label: estimate(values[:, -1]) for label, values in self.values.items()}
-        return dict(sorted(finals.items(), key=lambda item: sign * float(item[1].mean)))
+    def final(self) -> dict[str, Summary]:
+        """Each line's measure at the horizon, best mean first."""
+        measure = self.experiment.measure
+        sign = -1 if measure in MORE_IS_BETTER else 1
+        finals = {label: summarise(values[:, -1], measure) for label, values in self.values.items()}
+        return dict(sorted(finals.items(), key=lambda item: sign * item[1].mean))
 
 
 def write_file(path: Path, content: bytes) -> None:

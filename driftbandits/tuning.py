@@ -1,7 +1,8 @@
 """Settings chosen by trial: the first third of the runs chooses, the others judge.
 
 So the figures of a tuned policy come from worlds that its settings were not chosen in, and those of
-all other policies from the same worlds.
+all other policies from the same worlds. In hindsight all runs choose and all judge: a bound on what
+tuning can do, which flatters the tuned policies.
 """
 
 from collections.abc import Mapping
@@ -26,28 +27,52 @@ def settle(experiment: Experiment, values: Mapping[str, np.ndarray]) -> Settled:
     lines = experiment.lines()
     if not experiment.tuning:
         return Settled(lines, dict(values))
-    choosing = experiment.runs // CHOOSING
+    choosing, judging = runs_that(experiment)
     shown, judged = [], {}
     for line in lines:
         if line.tunes:
             continue
         shown.append(line)
-        judged[line.label] = values[line.label][choosing:]
+        judged[line.label] = values[line.label][judging]
         rivals = [rival for rival in lines if rival.tunes == line.label]
         if rivals:
             best = choose([line, *rivals], values, choosing, experiment.measure)
             tuned = as_tuned(experiment, best)
             shown.append(tuned)
-            judged[tuned.label] = values[best.label][choosing:]
+            judged[tuned.label] = values[best.label][judging]
     return Settled(shown, judged)
 
 
+def runs_that(experiment: Experiment) -> tuple[slice, slice]:
+    """Choose, and judge."""
+    if experiment.hindsight:
+        return slice(None), slice(None)
+    first = experiment.runs // CHOOSING
+    return slice(first), slice(first, None)
+
+
+def how_tuned(experiment: Experiment) -> str:
+    """A sentence or two for a reader; nothing where nothing is tuned."""
+    if not experiment.tuning:
+        return ""
+    if experiment.hindsight:
+        return (
+            "Tuned in hindsight: in each environment the settings that are best on the very runs "
+            "that are shown. This flatters the tuned policies."
+        )
+    first = experiment.runs // CHOOSING
+    return (
+        f"Tuned by trial: in each environment the settings that are best on the first {first} runs;"
+        f" the other {experiment.runs - first} are shown."
+    )
+
+
 def choose(
-    candidates: list[Line], values: Mapping[str, np.ndarray], choosing: int, measure: str
+    candidates: list[Line], values: Mapping[str, np.ndarray], choosing: slice, measure: str
 ) -> Line:
-    """The candidate that did best at the horizon in the first runs."""
+    """The candidate that did best at the horizon in the runs that choose."""
     sign = -1 if measure in MORE_IS_BETTER else 1
-    return min(candidates, key=lambda line: sign * values[line.label][:choosing, -1].mean())
+    return min(candidates, key=lambda line: sign * values[line.label][choosing, -1].mean())
 
 
 def as_tuned(experiment: Experiment, line: Line) -> Line:

@@ -3,10 +3,12 @@
 Every verdict comes from an effect that the claim says is above 0 (or inside a range), estimated
 from paired runs with a 95% bootstrap interval: it holds if the whole interval agrees, it does not
 hold if the whole interval disagrees, and is undecided otherwise. A claim about several policies is
-judged for each; it holds if all do, and does not hold if one does not.
+judged for each; it holds if all do, and does not hold if one does not. Its evidence begins with
+what decides: what is most against the claim.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,11 +73,17 @@ def judge(claim: Claim, curves: Curves) -> Verdict:
         return Verdict(claim, UNDECIDED, [], why)
     if not goes_forward(claim, curves.horizon):
         return Verdict(claim, UNDECIDED, [], f"its span is empty within {curves.horizon} pulls")
-    evidence = JUDGES[claim.kind](claim, curves)
+    evidence = sorted(JUDGES[claim.kind](claim, curves), key=partial(support, claim.kind))
     found = {entry.verdict for entry in evidence}
     verdict = FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
     runs = len(next(iter(curves.values.values())))
     return Verdict(claim, verdict, evidence, "one run has no interval" if runs < 2 else "")
+
+
+def support(kind: str, entry: Evidence) -> tuple[int, float]:
+    """The less, the more an entry is against a claim: by its verdict, then by its mean."""
+    speaks = SUPPORT[kind](entry.mean)
+    return [FAILS, UNDECIDED, HOLDS].index(entry.verdict), -np.inf if np.isnan(speaks) else speaks
 
 
 def value_at(claim: Claim, curves: Curves, label: str) -> np.ndarray:
@@ -229,4 +237,13 @@ JUDGES: dict[str, Callable[[Claim, Curves], list[Evidence]]] = {
     "levels_off": judge_growth,
     "keeps_growing": judge_growth,
     "stable": judge_stable,
+}
+SUPPORT: dict[str, Callable[[float], float]] = {  # grows with what speaks for the claim
+    "lower": lambda effect: effect,
+    "near": lambda ratio: -ratio,
+    "falls": lambda change: -change,
+    "rises": lambda change: change,
+    "levels_off": lambda growth: -abs(growth),
+    "keeps_growing": lambda growth: growth,
+    "stable": lambda ratio: -ratio,
 }

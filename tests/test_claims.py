@@ -3,10 +3,14 @@
 import pytest
 
 from driftbandits import InputError
-from driftbandits.claims import parse_claim
+from driftbandits.claims import on_each, parse_claim, with_rivals
 
 SWEEP = {"a": {0.0: "a0", 0.1: "a1", 1.0: "a2"}}
 LABELS = ["a", "b", "c", "d", "a0", "a1", "a2"]
+LINES = {
+    "a on x": ("a", "x"), "b on x": ("b", "x"), "a on y": ("a", "y"), "b on y": ("b", "y"),
+    "a tuned on x": ("a", "x"), "b tuned on x": ("b", "x"),
+}  # fmt: skip
 
 
 def test_what_is_read_is_what_was_written() -> None:
@@ -16,6 +20,43 @@ def test_what_is_read_is_what_was_written() -> None:
     assert (claim.factor, claim.span, claim.text) == (3.0, (0.0, 50), "So.")
     claim = parse_claim({"text": "So.", "levels_off": "a"}, LABELS, [])
     assert (claim.names, claim.tolerance, claim.span) == (("a",), 0.1, None)
+
+
+@pytest.mark.parametrize(
+    ("lower", "rivals"),
+    [
+        ("a on x", ["b on x", "b tuned on x"]),
+        ("a tuned on x", ["b on x", "b tuned on x"]),
+        ("b on y", ["a on y"]),
+    ],
+)
+def test_every_other_policy_is_in_the_same_environment(lower: str, rivals: list[str]) -> None:
+    table = {"text": "So.", "lower": lower, "higher": "every other policy"}
+    assert parse_claim(with_rivals(table, LINES), list(LINES), []).others == tuple(rivals)
+
+
+@pytest.mark.parametrize("lower", [None, "a", ["a on x", "b on x"], 3])
+def test_every_other_policy_is_against_one_line(lower: object) -> None:
+    with pytest.raises(InputError, match="lower, where higher is 'every other policy', must be"):
+        with_rivals({"lower": lower, "higher": "every other policy"}, LINES)
+
+
+def test_a_policy_without_rivals_is_not_below_them() -> None:
+    alone = with_rivals({"lower": "a", "higher": "every other policy"}, {"a": ("a", "x")})
+    with pytest.raises(InputError, match="higher must be the name of a policy"):
+        parse_claim({"text": "So.", **alone}, ["a"], [])
+
+
+def test_a_claim_on_every_environment_is_one_for_each() -> None:
+    table = {"text": "So it is.", "near": ["a", "b"], "to": "a", "factor": 2}
+    tables = on_each({**table, "on": "every environment"}, ["x", "y"], "{} on {}".format)
+    claims = [parse_claim(each, list(LINES), []) for each in tables]
+    assert [claim.text for claim in claims] == ["So it is on x.", "So it is on y."]
+    assert [claim.names for claim in claims] == [("a on x", "b on x"), ("a on y", "b on y")]
+    assert [claim.others for claim in claims] == [("a on x",), ("a on y",)]
+    assert on_each(table, ["x", "y"], "{} on {}".format) == [table]
+    with pytest.raises(InputError, match="on must be one of every environment, got 'x'"):
+        on_each({**table, "on": "x"}, ["x", "y"], "{} on {}".format)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare
+from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare, console
 from driftbandits.choice import settings_of
 from driftbandits.experiment_file import shipped
+from driftbandits.report.style import number
 from tests.test_runner import TINY
 
 SMALL = ["--horizon", "60", "--runs", "3"]
@@ -75,6 +78,7 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
     for policy, final in finals.items():
         assert out["policies"][policy] == pytest.approx(final._asdict())
         assert final.low <= final.mean <= final.high
+        assert final.median <= final.percentile_95 <= final.worst
 
 
 def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
@@ -105,6 +109,25 @@ def test_compare_ranks_best_first_and_draws(monkeypatch, capsys, tmp_path: Path)
     assert f"figure: {figure}" in out.out
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert out.err == "", "quiet where there is no terminal"
+
+
+def test_the_ranking_shows_how_bad_it_gets(monkeypatch, capsys) -> None:
+    policies = ["-p", "uniform", "-p", "discounted_thompson(discount=0.99)"]
+    arguments = ["compare", "-e", "rotting", *policies, *SMALL, "--measure", "best_share"]
+    assert run(monkeypatch, *arguments, "--json") == 0
+    finals = json.loads(capsys.readouterr().out)["policies"]
+    for width in (80, 120):
+        monkeypatch.setattr(console, "standard_output", partial(Console, width=width))
+        assert run(monkeypatch, *arguments) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        rows = [[cell.strip() for cell in line.split("│")] for line in lines]
+        for row, final in zip(
+            [row for row in rows if row[1:2] > ["0"]], finals.values(), strict=True
+        ):
+            shown = [number(final[name]) for name in ("mean", "percentile_95", "worst")]
+            assert [row[3], *row[5:7]] == shown
+            assert final["worst"] <= final["percentile_95"] <= final["median"], "more is better"
 
 
 def test_policy_regret_brings_the_oracle_along(monkeypatch, capsys) -> None:

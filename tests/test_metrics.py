@@ -5,12 +5,14 @@ import pytest
 
 from driftbandits import MEASURES, Trace, estimate, paired_difference, simulate
 from driftbandits.metrics import (
+    MORE_IS_BETTER,
     best_share,
     mean_regret,
     own_count_regret,
     policy_regret,
     realised_regret,
     recovery_time,
+    summarise,
     window_regret,
 )
 from driftbandits.report.curves import MEANINGS
@@ -154,6 +156,25 @@ def test_one_run_has_no_interval() -> None:
     alone = estimate(np.array([[1.0, 2.0]]))
     assert alone.mean.tolist() == [1.0, 2.0]
     assert np.isnan(alone.low).all()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_summary_tells_how_bad_it_gets(measure: str) -> None:
+    values = np.random.default_rng(3).permutation(np.arange(1001) / 1000)
+    found = summarise(values, measure)
+    assert found[:3] == estimate(values)
+    assert found.median == 0.5
+    sign = -1 if measure in MORE_IS_BETTER else 1
+    better = sign * values < sign * found.percentile_95
+    assert better.mean() == pytest.approx(0.95, abs=0.002)
+    assert found.worst == (0 if measure in MORE_IS_BETTER else 1)
+    assert found.as_json() == found._asdict()
+
+
+def test_a_summary_of_one_run() -> None:
+    found = summarise(np.array([2.0]), "regret").as_json()
+    assert found["low"] is found["high"] is None
+    assert found["mean"] == found["median"] == found["percentile_95"] == found["worst"] == 2
 
 
 def test_pairing_removes_what_the_worlds_have_in_common() -> None:

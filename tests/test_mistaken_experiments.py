@@ -79,6 +79,24 @@ policies = { ours = "thompson", other = "uniform" }
         ),
         (GOOD + '[[claims]]\ntext = "So."', ["claims[1]", "of one kind"]),
         (
+            GOOD + '[[claims]]\ntext = "So."\nlower = "our"\nhigher = "every other policy"',
+            ["claims[1]", "lower, where higher is 'every other policy'", "did you mean 'ours'?"],
+        ),
+        (
+            GOOD + '[[claims]]\ntext = "So."\nfalls = "ours"\non = "each"',
+            ["claims[1]", "on must be one of every environment, got 'each'"],
+        ),
+        (
+            GOOD + '[[claims]]\ntext = ""\nfalls = "ours"\non = "every environment"',
+            ["claims[1]", "text must be text, got ''"],
+        ),
+        (
+            GOOD.replace("thompson", "swa").replace("uniform", "swa")
+            + 'sweep = { policy = "alpha", values = [1, 2] }\n[[claims]]\ntext = "So."\n'
+            + 'lower = "ours, alpha=1"\nhigher = "every other policy"',
+            ["claims[1]", "higher must be given by names in a sweep"],
+        ),
+        (
             GOOD + '[[claims]]\ntext = "So."\nstable = "ours"\nfactor = 2',
             ["claims[1]", "stable must be left out (there are none)"],
         ),
@@ -104,6 +122,11 @@ policies = { ours = "thompson", other = "uniform" }
             'title = "T"\ndrawing = "ratio_bound"\npolicies = { z = "nonsense" }',
             ["policies must be left out in a drawing"],
         ),
+        (
+            GOOD + 'tuning = { other = { x = [1] } }\nhindsight = "yes"',
+            ["hindsight must be true or false, got 'yes'"],
+        ),
+        (GOOD + "hindsight = true", ["hindsight must be left out where nothing is tuned"]),
         (GOOD + "claims = 3", ["claims must be a list of tables, got 3"]),
         (GOOD + "quick = { run = 3 }", ["quick must be one of runs, horizon", "mean 'runs'?"]),
         (GOOD + "quick = { runs = 0 }", ["runs must be a whole number of at least 1, got 0"]),

@@ -73,7 +73,7 @@ def test_verdicts_are_those_of_the_full_size_run() -> None:
     assert verdict_table(claims) in README
     shipped_claims = [
         (experiment.name, claim["text"])
-        for experiment in (read_experiment(name) for name in shipped())
+        for experiment in (read_experiment(name) for name in shipped() if name.startswith("paper/"))
         for claim in experiment.claims
     ]
     assert [(claim["experiment"], claim["text"]) for claim in claims] == shipped_claims

@@ -9,11 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.finals import finals
 from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
 from driftbandits.experiment import Experiment, Sweep
 from driftbandits.experiment_file import experiment_from
 from driftbandits.report.curves import apart, curves_figure, thinned
 from driftbandits.report.style import LOOKS, duration, looks_of, number
+from driftbandits.report.tables import final_table
 from driftbandits.results import StoreError, held, read_results
 from tests.test_runner import tiny
 
@@ -108,6 +110,23 @@ def test_final_values(folder: Path) -> None:
         ):
             assert row[name] == pytest.approx(value, rel=1e-4), name
         assert row["low"] < row["mean"] < row["high"]
+
+
+def test_the_page_shows_how_bad_it_gets(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    for final in read_results(folder / "tiny").final().values():
+        for value in (final.mean, final.median, final.percentile_95, final.worst):
+            assert f'<td class="num">{number(value)}</td>' in page
+
+
+def test_the_published_table_shows_how_bad_it_gets(folder: Path) -> None:
+    results = read_results(folder / "tiny")
+    rows = finals(final_table(results)).splitlines()[2:]
+    for row, (label, final) in zip(rows, results.final().items(), strict=True):
+        shown = [cell.strip() for cell in row.strip("|").split("|")]
+        assert [shown[0], shown[1]] == [label, number(final.mean)]
+        assert shown[3:] == [number(x) for x in (final.median, final.percentile_95, final.worst)]
+    assert "one run" in finals(final_table(read_results(folder / "worlds")))
 
 
 def test_curves(folder: Path) -> None:

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError, read_results, run_experiment
+from driftbandits.console import print_finals, print_ranking
 from driftbandits.experiment import Experiment
 from driftbandits.experiment_file import as_table, experiment_from
 from driftbandits.metrics import paired_difference
 from driftbandits.ranking import Scores, ranks_of, scores, shares, standings
 from driftbandits.report.field import ranking_table
 from driftbandits.report.page import write_report
+from driftbandits.report.tables import final_table
 from driftbandits.tuning import settle
 
 FIELD = {
@@ -55,6 +57,42 @@ def test_the_first_third_chooses_and_the_others_judge() -> None:
     assert (judged["ucb tuned"] == 9).all(), "the choice is not judged by the runs that made it"
 
 
+def test_in_hindsight_all_runs_choose_and_judge() -> None:
+    experiment = field(environments={"x": "rotting"}, hindsight=True, runs=2)
+    values = {line.label: np.full((2, 3), 5.0) for line in experiment.lines()}
+    values["ucb, scale=3.0"][:] = [[1.0], [9.0]]  # good in the first run, as good as the default
+    values["ucb, scale=0.1"][:] = [[6.0], [2.0]]
+    lines, judged = settle(experiment, values)
+    assert next(line for line in lines if line.label == "ucb tuned").policy == "ucb(scale=0.1)"
+    np.testing.assert_array_equal(judged["ucb tuned"], values["ucb, scale=0.1"])
+    assert {len(runs) for runs in judged.values()} == {2}
+    values["ucb, scale=0.1"] += 5
+    assert settle(experiment, values).lines[1].policy == "ucb", "the default, not a worse one"
+
+
+def test_a_quick_look_without_tuning_has_no_hindsight() -> None:
+    quick = field(hindsight=True, quick={"runs": 2, "tuning": False}).made_quick()
+    assert not quick.hindsight
+    assert experiment_from("field", as_table(quick)) == quick
+    assert field(hindsight=True, quick={"runs": 2}).made_quick().hindsight
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown", "text"),
+    [({}, 4, "best on the first 2 runs; the other 4"), ({"hindsight": True}, 6, "in hindsight")],
+)
+def test_the_report_says_how_it_was_tuned(tmp_path, capsys, changes, shown: int, text: str) -> None:
+    results = run_experiment(field(**changes), tmp_path)
+    assert {len(values) for values in results.values.values()} == {shown}
+    again = read_results(tmp_path / "field")
+    assert {len(values) for values in again.values.values()} == {shown}
+    assert set(final_table(again)["runs"]) == {shown}
+    assert text in write_report(tmp_path).read_text()
+    print_ranking(again)
+    print_finals(again)
+    assert capsys.readouterr().out.count(text) == 2
+
+
 def test_the_default_is_a_candidate_too() -> None:
     experiment = field(environments={"x": "rotting"})
     values = {line.label: np.full((6, 1), 5.0) for line in experiment.lines()}
@@ -84,6 +122,7 @@ def test_the_default_is_a_candidate_too() -> None:
         ({"tuning": {"ucb": {"colour": [3]}}}, "a setting of ucb must be .*, got 'colour'"),
         ({"tuning": {"ucb": 3}}, "tuning.ucb must be a table such as"),
         ({"runs": 2}, "runs must be at least 3 where something is tuned, got 2"),
+        ({"hindsight": True, "tuning": {}}, "hindsight must be left out where nothing is tuned"),
         ({"points": 0}, "points must be a whole number of at least 1, got 0"),
         (
             {"sweep": {"environment": "max_consecutive", "values": [1, 2]}},

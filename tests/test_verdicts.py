@@ -8,6 +8,8 @@ import pytest
 
 from driftbandits import estimate
 from driftbandits.claims import KINDS, parse_claim
+from driftbandits.experiment_file import experiment_from
+from driftbandits.report.style import deciding
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED, Curves, Verdict, judge
 
 TIMES = np.arange(10, 101, 10)
@@ -105,8 +107,70 @@ def test_no_kind_and_no_verdict_is_left_out() -> None:
 )
 def test_a_claim_about_several_holds_only_if_all_do(levels, expected) -> None:
     found = verdict_on(made_up(**levels), lower=["a", "b"], higher=["c", "d"])
-    assert [entry.what for entry in found.evidence] == ["c - a", "d - a", "c - b", "d - b"]
+    assert {entry.what for entry in found.evidence} == {"c - a", "d - a", "c - b", "d - b"}
     assert found.verdict == expected
+    assert found.evidence[0].verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "levels", "expected"),
+    [
+        ({"lower": "a", "higher": ["b", "c", "d"]}, {"b": 3, "c": 2, "d": 4}, "c - a"),
+        ({"lower": "a", "higher": ["b", "c", "d"]}, {"b": 0.8, "c": 2, "d": 0.5}, "d - a"),
+        ({"lower": "a", "higher": ["b", "c", "d"]}, {"b": 2, "c": 1, "d": 3}, "c - a"),
+        ({"near": ["b", "c", "d"], "to": "a", "factor": 9}, {"b": 2, "c": 3, "d": 1}, "c / a"),
+        ({"falls": ["b", "c"]}, {"b": 4 - SHARE, "c": 4 - 3 * SHARE}, "b: "),
+        ({"rises": ["b", "c"]}, {"b": 3 * SHARE, "c": 2 * SHARE}, "c: "),
+        ({"levels_off": ["b", "c"]}, {"b": SHARE, "c": 4 - 3 * SHARE}, "c: "),
+        ({"keeps_growing": ["b", "c"]}, {"b": SHARE, "c": 1 + SHARE}, "c: "),
+    ],
+)
+def test_the_evidence_begins_with_what_decides(table, levels, expected: str) -> None:
+    found = verdict_on(made_up(a=1, **levels), **table)
+    assert found.evidence[0].what.startswith(expected)
+    assert found.evidence[0].verdict == found.verdict
+    assert deciding(found.as_json()).startswith(expected)
+
+
+def test_what_decides_is_told_in_a_line() -> None:
+    curves = made_up(0, a=1, b=3, c=2)
+    found = verdict_on(curves, lower="a", higher=["b", "c"])
+    assert deciding(found.as_json()) == "c - a: 1 (1 to 1), and 1 more"
+    late = verdict_on(curves, lower="a", higher="b", at=500)
+    assert "500 pulls" in deciding(late.as_json())
+
+
+def test_every_other_policy_is_every_rival_in_each_environment() -> None:
+    experiment = experiment_from(
+        "rivals",
+        {
+            "title": "Rivals",
+            "environments": {"x": "rotting", "y": "bernoulli"},
+            "policies": {"a": "ucb", "b": "swa", "c": "uniform"},
+            "tuning": {"a": {"scale": [0.3]}, "b": {"alpha": [0.1]}},
+            "claims": [
+                {
+                    "text": "A is best.",
+                    "lower": "a",
+                    "higher": "every other policy",
+                    "on": "every environment",
+                }
+            ],
+        },
+    )
+    worlds = {
+        "x": {"a": 2, "a tuned": 1, "b": 4, "b tuned": 3, "c": 5},
+        "y": {"a": 2, "a tuned": 1, "b": 4, "b tuned": 1.5, "c": 5},
+    }
+    levels = {f"{name} on {x}": v for x, world in worlds.items() for name, v in world.items()}
+    curves = made_up(**levels)
+    first, second = (judge(claim, curves) for claim in experiment.parsed_claims())
+    assert (first.claim.text, first.verdict) == ("A is best on x.", HOLDS)
+    assert (second.claim.text, second.verdict) == ("A is best on y.", FAILS)
+    assert [entry.what for entry in first.evidence] == [
+        "b tuned on x - a on x", "b on x - a on x", "c on x - a on x",
+    ]  # fmt: skip
+    assert second.evidence[0].what == "b tuned on y - a on y"
 
 
 @pytest.mark.parametrize("kind", ["falls", "rises", "levels_off", "keeps_growing"])

@@ -21,6 +21,7 @@ from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
 from driftbandits.results import Results, finished, held, read_results, write_file, write_json
+from driftbandits.tuning import how_tuned
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
 
 PAGE = "report.html"
@@ -106,6 +107,7 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
         "title": experiment.title,
         "question": experiment.question,
         "reference": experiment.reference,
+        "tuning": how_tuned(experiment),
         "readings": experiment.readings,
         "figures": draw(results, place, looks),
         "ranking": ranking.to_dicts() if ranking is not None else None,

@@ -1,6 +1,7 @@
 """How everything looks: one colour per policy everywhere, and numbers as people read them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,19 @@ def number(value: float | np.ndarray) -> str:
     if magnitude >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if magnitude >= 100 else f"{value:.3g}"
+
+
+def deciding(claim: Mapping[str, Any]) -> str:
+    """The evidence behind a verdict: what decided it, and how much more there is like it."""
+    agreeing = [entry for entry in claim["evidence"] if entry["verdict"] == claim["verdict"]]
+    if not agreeing:
+        return str(claim["why"])
+    entry = agreeing[0]
+    interval = ""
+    if entry["low"] is not None and entry["low"] != entry["high"]:
+        interval = f" ({number(entry['low'])} to {number(entry['high'])})"
+    others = f", and {len(agreeing) - 1} more" if len(agreeing) > 1 else ""
+    return f"{entry['what']}: {number(entry['mean'])}{interval}{others}"
 
 
 def duration(seconds: float) -> str:

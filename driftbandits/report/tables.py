@@ -1,12 +1,10 @@
 """Final values and curves as tables."""
 
-import numpy as np
 import polars as pl
 
 from driftbandits.metrics import (
     MORE_IS_BETTER,
     best_share,
-    estimate,
     recovery_time,
     window_regret,
 )
@@ -23,26 +21,19 @@ def final_table(results: Results) -> pl.DataFrame:
     """
     more = results.experiment.measure in MORE_IS_BETTER
     rows = []
-    traces = traces_of(results)
+    traces, finals = traces_of(results), results.final()
     for line in results.lines:
-        values = results.values[line.label][:, -1]
         trace = traces[line.policy, line.environment]
-        mean, low, high = (float(x) for x in estimate(values))
         rows.append(
             {
                 "environment": line.environment_name,
                 "line": line.label,
                 "policy": line.policy,
-                "mean": mean,
-                "low": None if np.isnan(low) else low,
-                "high": None if np.isnan(high) else high,
-                "median": float(np.median(values)),
-                "percentile_95": float(np.quantile(values, 0.95)),
-                "worst": float(values.min() if more else values.max()),
+                **finals[line.label].as_json(),
                 "late_regret": float(window_regret(trace)[:, -1].mean()),
                 "best_share": float(best_share(trace)[:, -1].mean()),
                 "recovery_time": mean_recovery(trace),
-                "runs": len(values),
+                "runs": len(results.values[line.label]),
             }
         )
     rank = (

@@ -1,0 +1,20 @@
+"""Final values as Markdown, for the published pages."""
+
+import polars as pl
+
+from driftbandits.report.style import number
+
+
+def finals(table: pl.DataFrame) -> str:
+    """Rows of `final_table`; 95% of the runs are better than the 95th percentile."""
+    lines = [
+        "| | mean | 95% interval | median | 95th percentile | worst run |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in table.iter_rows(named=True):
+        one = row["low"] is None
+        interval = "one run" if one else f"{number(row['low'])} to {number(row['high'])}"
+        bad = [number(row[name]) for name in ("median", "percentile_95", "worst")]
+        cells = [row["line"], number(row["mean"]), interval, *bad]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
