@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo reproduce paper field docs test browser bench clean
+.PHONY: help demo reproduce paper field tracker docs test browser bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,10 @@ paper: reproduce  ## publish the full-size reproduction in docs/paper and the RE
 field: .venv/installed  ## compare all policies on all problems, publish it in docs/field and the README
 	$(BIN)/driftbandits run field
 	$(BIN)/python -m benchmarks.field
+
+tracker: .venv/installed  ## measure the tracker against all policies, publish it in docs/tracker and the README
+	$(BIN)/driftbandits run tracker
+	$(BIN)/python -m benchmarks.tracker_evidence
 
 docs: .venv/installed  ## write the pages of policies and environments anew
 	$(BIN)/python docs/pages.py

@@ -1,0 +1,249 @@
+"""Publishes finished runs of the tracker's experiments: docs/tracker, and the README's headline.
+
+driftbandits run tracker     # goes on where it was
+make tracker                 # both
+"""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.marks import with_table
+from driftbandits.metrics import Summary, estimate, summarise
+from driftbandits.report.style import deciding, duration, number
+from driftbandits.results import Results, finished, read_results
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "results" / "tracker"
+TARGET = ROOT / "docs" / "tracker"
+README = ROOT / "README.md"
+OURS, BLIND = "tracker", "uniform"
+ORDER = [
+    "paper", "paper_rotting", "paper_wheels", "field", "field_contexts", "judging",
+    "judging_contexts", "stress", "very_many_arms", "long",
+]  # fmt: skip
+ABLATIONS = ["ablation", "ablation_contexts"]
+FILES = ["figure.png", "table.csv", "experiment.json"]
+HEAD = [
+    "| problem | mean | 95% interval | median | 95th percentile | worst run "
+    "| best other, by default | best other, in hindsight | verdict |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+]
+
+
+class Rival(NamedTuple):
+    name: str
+    spread: Summary
+
+
+class Row(NamedTuple):
+    """One problem."""
+
+    problem: str
+    ours: Summary
+    default: Rival  # the best other policy as written
+    hindsight: Rival  # the best other with its best settings
+    blind: float  # mean regret of uniform play
+    verdict: str
+
+
+def rows(results: Results) -> list[Row]:
+    experiment = results.experiment
+    verdicts = {claim["text"]: claim["verdict"] for claim in results.claims}
+    found = []
+    for problem, _ in experiment.environments:
+        lines = {x.policy_name: x.label for x in results.lines if x.environment_name == problem}
+        finals = {name: results.values[label][:, -1] for name, label in lines.items()}
+        spreads = {name: summarise(values, experiment.measure) for name, values in finals.items()}
+        others = {name for name in finals if name != OURS}
+        written = {name for name, _ in experiment.policies}
+        best = min(others, key=lambda name: float(spreads[name].mean))
+        default = min(others & written, key=lambda name: float(spreads[name].mean))
+        verdict = next((v for text, v in verdicts.items() if text.endswith(f"on {problem}.")), None)
+        found.append(
+            Row(
+                problem,
+                spreads[OURS],
+                Rival(default, spreads[default]),
+                Rival(best, spreads[best]),
+                float(spreads[BLIND].mean),
+                verdict or (results.claims[0]["verdict"] if results.claims else ""),
+            )
+        )
+    return found
+
+
+def cell(rival: Rival) -> str:
+    return f"`{rival.name}` {number(rival.spread.mean)}"
+
+
+def table(found: list[Row]) -> str:
+    lines = list(HEAD)
+    for row in found:
+        ours = row.ours
+        interval = f"{number(ours.low)} to {number(ours.high)}"
+        bad = [number(x) for x in (ours.median, ours.percentile_95, ours.worst)]
+        cells = [row.problem, f"**{number(ours.mean)}**", interval, *bad]
+        cells += [cell(row.default), cell(row.hindsight), row.verdict]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def headline(groups: dict[str, list[Row]]) -> Figure:
+    """Every problem: regret of the tracker and of the best other, in per cent of blind play's."""
+    labels = [(group, row) for group, found in groups.items() for row in found]
+    figure = Figure(figsize=(8.2, 1.2 + 0.235 * len(labels)), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xscale("function", functions=(lambda x: np.sqrt(np.clip(x, 0, None)), np.square))
+    for place, (_, row) in enumerate(labels):
+        zero = min(
+            0.0, *(float(x.mean) for x in (row.ours, row.default.spread, row.hindsight.spread))
+        )
+        unit = 100 / (row.blind - zero)
+        ours, best, usual = (
+            (float(x.mean) - zero) * unit
+            for x in (row.ours, row.hindsight.spread, row.default.spread)
+        )
+        axes.plot([ours, best], [place, place], color="#b9c2c9", lw=2, zorder=1)
+        axes.plot(usual, place, "|", color="#8a949c", ms=8, mew=1.6, zorder=2)
+        axes.plot(best, place, "o", color="white", mec="#D55E00", mew=1.6, ms=6, zorder=3)
+        axes.plot(ours, place, "o", color="#0072B2", ms=6.5, zorder=4)
+    axes.set_yticks(range(len(labels)), [row.problem for _, row in labels], fontsize=8)
+    axes.invert_yaxis()
+    begin = 0
+    for group, found in groups.items():
+        axes.axhspan(begin - 0.5, begin + len(found) - 0.5, color="#f3f5f6", lw=0, zorder=0)
+        axes.axhline(begin - 0.5, color="white", lw=2, zorder=0)
+        axes.text(
+            0.995, begin - 0.38, group, transform=axes.get_yaxis_transform(), ha="right", va="top",
+            fontsize=7.5, color="#666666",
+        )  # fmt: skip
+        begin += len(found)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlim(0, None)
+    axes.set_xticks([0, 1, 5, 10, 20, 40, 60, 100])
+    axes.set_xlabel("mean regret in % of blind play's (square-root scale)", fontsize=9)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    for marker, colour, edge, text in (
+        ("o", "#0072B2", "#0072B2", "tracker, one setting"),
+        ("o", "white", "#D55E00", "best other policy, its settings chosen in hindsight"),
+        ("|", "#8a949c", "#8a949c", "best other policy by default"),
+    ):
+        axes.plot([], [], marker, color=colour, mec=edge, mew=1.6, ms=6.5, label=text)
+    figure.legend(loc="outside upper left", ncols=3, fontsize=8, frameon=False)
+    return figure
+
+
+def verdict_line(results: Results) -> list[str]:
+    return [
+        f"- {claim['text']} **{claim['verdict']}**: {deciding(claim)}" for claim in results.claims
+    ]
+
+
+def section(results: Results) -> list[str]:
+    experiment, about = results.experiment, results.provenance
+    seconds = sum(piece["seconds"] for piece in about["pieces"].values())
+    place = experiment.name.split("/")[-1]
+    size = f"{experiment.runs} runs of {experiment.horizon:,} pulls, seed {experiment.seed}"
+    return [
+        f"## {experiment.title}\n",
+        f"{size}; {len(experiment.policies) - 1} other policies; {duration(seconds)} of one core; "
+        f"revision {about['revision']}, driftbandits {about['driftbandits']}, "
+        f"{about['machine']}\n",
+        table(rows(results)),
+        *verdict_line(results),
+        "",
+        *(f"- {reading}" for reading in experiment.readings),
+        "",
+        f"[figure]({place}/figure.png), and every policy in [table.csv]({place}/table.csv).\n",
+    ]
+
+
+def ablation_table(results: Results) -> str:
+    """Settings down, problems across: mean regret, and whether it differs from the default's."""
+    problems = [name for name, _ in results.experiment.environments]
+    lines = [f"| | {' | '.join(problems)} |", f"| --- |{' --- |' * len(problems)}"]
+    label = results.experiment.label
+    for policy, _ in results.experiment.policies:
+        cells = []
+        for problem in problems:
+            values = results.values[label(policy, problem)][:, -1]
+            usual = results.values[label(OURS, problem)][:, -1]
+            _, low, high = (float(x) for x in estimate(values - usual))
+            sign = " **+**" if low > 0 else " **-**" if high < 0 else ""
+            cells.append(f"{number(values.mean())}{sign} ({number(values.max())})")
+        lines.append(f"| `{policy}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def ablations(found: dict[str, Results]) -> list[str]:
+    parts = [
+        "## Ablations\n",
+        "One setting changed; mean policy regret (worst run). **+** is surely more regret than the",
+        "default's on the same runs, **-** surely less (95% interval of the paired difference, no",
+        "correction for their number).\n",
+    ]
+    for name in ABLATIONS:
+        if name in found:
+            experiment = found[name].experiment
+            parts += [f"{experiment.runs} runs, seed {experiment.seed}:\n"]
+            parts += [ablation_table(found[name])]
+    return parts
+
+
+def page(found: dict[str, Results]) -> str:
+    parts = [
+        "# The tracker's evidence\n",
+        "Made by `driftbandits run tracker`, published by `make tracker`;",
+        "[tracker.md](../tracker.md) says what it is. One setting of `tracker` against every other",
+        "policy of the table, each as it comes and with its best settings in hindsight: chosen for",
+        "each problem on the runs that are shown. The claim is that it is below all of them; one",
+        "that is surely lower refutes it. No correction is made for the number of comparisons.\n",
+        "![regret on every problem](headline.png)\n",
+    ]
+    for name in ORDER:
+        if name in found:
+            parts += section(found[name])
+    return "\n".join([*parts, *ablations(found)])
+
+
+def counted(groups: list[Row]) -> str:
+    """One sentence for the README: how often the claim holds."""
+    total = len(groups)
+    kinds = {
+        kind: sum(row.verdict == kind for row in groups) for kind in {r.verdict for r in groups}
+    }
+    lower = sum(float(r.ours.mean) < float(r.hindsight.spread.mean) for r in groups)
+    said = ", ".join(f"{kind} on {count}" for kind, count in sorted(kinds.items(), reverse=True))
+    return (
+        f"Of {total} problems its mean regret is the lowest on {lower}, against the best of all "
+        f"others with settings chosen in hindsight; by 95% intervals that {said}.\n"
+    )
+
+
+def main() -> None:
+    found = {place.name: read_results(place) for place in finished(SOURCE)}
+    if not found:
+        raise SystemExit("error: give `driftbandits run tracker` first, or `make tracker`")
+    for name in found:
+        (TARGET / name).mkdir(parents=True, exist_ok=True)
+        for file in FILES:
+            if (SOURCE / name / file).exists():
+                shutil.copy(SOURCE / name / file, TARGET / name / file)
+    groups = {found[n].experiment.title: rows(found[n]) for n in ORDER if n in found}
+    headline(groups).savefig(TARGET / "headline.png", dpi=120)
+    (TARGET / "README.md").write_text(page(found))
+    everything = [row for group in groups.values() for row in group]
+    paper = [row for n in ORDER[:3] if n in found for row in rows(found[n])]
+    text = README.read_text()
+    text = with_table(text, "tracker", counted(everything) + "\n" + table(paper))
+    README.write_text(text)
+    print(f"written: {TARGET.relative_to(ROOT)} and the headline in {README.name}")
+
+
+if __name__ == "__main__":
+    main()
