@@ -85,6 +85,10 @@ class Experiment:
             swept = with_setting(key, getattr(line, self.sweep.of), self.sweep.setting, value)
             yield replace(line, **{self.sweep.of: swept})
 
+    def legend(self) -> list[str]:
+        """The names of policies that its figures may show."""
+        return [*(name for name, _ in self.policies), *map(tuned_name, self.tuning)]
+
     def label(self, policy: str, environment: str) -> str:
         """What a policy in an environment is called, by their names."""
         return policy if len(self.environments) == 1 else f"{policy} on {environment}"

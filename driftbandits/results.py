@@ -225,6 +225,22 @@ def finished(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("*/results.parquet"))
 
 
+def stored_experiment(folder: Path) -> Experiment:
+    """The experiment of a folder, without its table."""
+    try:
+        about = read_about(folder / "results.parquet")
+    except Exception as error:
+        raise unreadable(folder, error) from error
+    return experiment_from(folder.name, about["experiment"])
+
+
+def unreadable(folder: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"{folder} cannot be read ({str(error).splitlines()[0]}); give the command that made "
+        "it again: finished pieces are used"
+    )
+
+
 def read_results(folder: str | Path) -> Results:
     """Reads one experiment's folder back."""
     folder = Path(folder)
@@ -233,10 +249,7 @@ def read_results(folder: str | Path) -> Results:
         provenance = json.loads((folder / "provenance.json").read_text())
         table = pl.read_parquet(folder / "results.parquet")
     except Exception as error:
-        raise StoreError(
-            f"{folder} cannot be read ({str(error).splitlines()[0]}); give the command that made "
-            "it again: finished pieces are used"
-        ) from error
+        raise unreadable(folder, error) from error
     experiment = experiment_from(folder.name, about["experiment"])
     if experiment.drawing:
         return Results(experiment, [], np.zeros(0), {}, table, provenance, about["claims"])

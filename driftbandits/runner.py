@@ -61,6 +61,9 @@ def run_experiments(
         cores: how many pieces to compute at once; None is as many as there are cores.
         on: "ray" or "ray://HOST:PORT" for a Ray cluster; None is this process.
         watcher: is told how the work goes.
+
+    Of several experiments the tables stay on the disk, where `read_results` finds them: together
+    they may fill the memory.
     """
     folder, watcher = Path(folder), watcher or Watcher()
     names = [experiment.name for experiment in experiments]
@@ -229,8 +232,10 @@ class Progress:
     def _finish_if_complete(self, experiment: Experiment) -> None:
         if not self._missing[experiment.name]:
             results, verdicts = finish(experiment, self._of[experiment.name], self._folder)
-            self.results[experiment.name] = results
             self._watcher.experiment_done(results, verdicts)
+            if len(self._of) > 1:
+                results = results._replace(table=results.table.clear())
+            self.results[experiment.name] = results
 
 
 def name_of(task: Task) -> tuple[str, str]:

@@ -20,7 +20,15 @@ from driftbandits.report.field import heat_map_figure, ranking_table
 from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
-from driftbandits.results import Results, finished, held, read_results, write_file, write_json
+from driftbandits.results import (
+    Results,
+    finished,
+    held,
+    read_results,
+    stored_experiment,
+    write_file,
+    write_json,
+)
 from driftbandits.tuning import how_tuned
 from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
 
@@ -35,9 +43,12 @@ def write_report(folder: str | Path, title: str | None = None) -> Path:
     if not places:
         check.fail("DIR", "a folder with at least one finished experiment", str(folder))
     with held(folder):
-        found = [read_results(place) for place in places]
-        looks = looks_of(line.policy_name for results in found for line in results.lines)
-        sections = [section(results, folder, looks) for results in found]
+        looks = looks_of(name for place in places for name in stored_experiment(place).legend())
+        sections, found = [], []
+        for place in places:  # one after the other: a table may fill the memory
+            results = read_results(place)
+            sections.append(section(results, folder, looks))
+            found.append(results._replace(table=results.table.clear()))
         claims = [
             {"experiment": results.experiment.name, **claim}
             for results in found

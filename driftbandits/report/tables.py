@@ -21,9 +21,9 @@ def final_table(results: Results) -> pl.DataFrame:
     """
     more = results.experiment.measure in MORE_IS_BETTER
     rows = []
-    traces, finals = traces_of(results), results.final()
+    parts, finals = parts_of(results), results.final()
     for line in results.lines:
-        trace = traces[line.policy, line.environment]
+        trace = as_trace(parts[line.policy, line.environment])
         rows.append(
             {
                 "environment": line.environment_name,
@@ -44,12 +44,12 @@ def final_table(results: Results) -> pl.DataFrame:
     return table.sort(order, maintain_order=True).select("rank", pl.exclude("rank"))
 
 
-def traces_of(results: Results) -> dict[tuple[str, str], Trace]:
+def parts_of(results: Results) -> dict[tuple[str, str], pl.DataFrame]:
     """The runs that judge, by policy and environment as written."""
     judging = len(next(iter(results.values.values())))
-    parts = results.table.filter(pl.col("run") >= results.experiment.runs - judging)
-    groups = parts.partition_by("policy", "environment", as_dict=True)
-    return {(str(policy), str(world)): as_trace(part) for (policy, world), part in groups.items()}
+    runs = results.table.filter(pl.col("run") >= results.experiment.runs - judging)
+    groups = runs.partition_by("policy", "environment", as_dict=True)
+    return {(str(policy), str(world)): part for (policy, world), part in groups.items()}
 
 
 def mean_recovery(trace: Trace) -> float | None:
