@@ -24,7 +24,7 @@ WEAKEST, STRONGEST = -1.5, 35.0  # evidence is held between, so that an effect m
 
 def edges() -> np.ndarray:
     """The shortest run length of every bucket."""
-    shortest, longer = list(range(EXACT)), 32
+    shortest, longer = list(range(EXACT)), EXACT
     while len(shortest) < BUCKETS:
         shortest.append(longer)
         longer = int(longer * RATIO)
