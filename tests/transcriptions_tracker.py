@@ -8,11 +8,16 @@ Experts are j, arms k; the intercept is the last feature. Where the pseudocode i
 - Not-available arms cannot be chosen, but count in the sum of the effective pulls.
 - The first of a bucket's run lengths is the edge: 24-31, 32-41, and so on, the last without end.
 - A context coordinate that was always 0 stays 0.
+- pslab=0 is a world without an effect of run lengths.
+
+`Tracker` is the pseudocode as it stands, `Ours` has the changes that the policy makes to it, and
+`Gated` adds the second track.
 """
 
 import math
 
 import numpy as np
+from scipy.stats import norm
 
 from .transcriptions import best_of
 
@@ -33,6 +38,12 @@ def sigmoid(x):
 
 def log_normal(e, mean, variance):
     return -0.5 * math.log(2 * math.pi * variance) - (e - mean) ** 2 / (2 * variance)
+
+
+def log_student(e, nu, mean, squared_scale):
+    constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(math.pi * nu) / 2
+    squared = (e - mean) ** 2 / squared_scale
+    return constant - math.log(squared_scale) / 2 - (nu + 1) / 2 * math.log(1 + squared / nu)
 
 
 class Tracker:
@@ -60,6 +71,7 @@ class Tracker:
         self.q = np.array(q, float)
         self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
         self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
+        self.pslab = pslab
         self.n0 = (8 if context_dim else 2) if n0 is None else n0
         self.prior = np.array([px] * context_dim + [p0])
         self.s = np.array([xq] * context_dim + [1.0])
@@ -68,18 +80,15 @@ class Tracker:
         self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
         self.w = self.pi.copy()
         self.s2, self.ss, self.sn = np.ones(self.J), np.zeros(self.J), np.zeros(self.J)
-        self.logodds = np.full(NB, math.log(pslab / (1 - pslab)))
+        self.logodds = np.full(NB, math.log(pslab / (1 - pslab)) if pslab else -math.inf)
         self.gn, self.ge = np.zeros(NB), np.zeros(NB)
         self.pulls, self.last, self.run = np.zeros(num_arms, int), None, 0
-        self.contexts, self.rewards = [], []
+        self.contexts, self.squares, self.rewards = 0, 0.0, []
 
     def act(self, context, available=None):
         """The law over the arms; the index, without the effect, stays to be looked at."""
         available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
-        x = np.array(context, float).reshape(self.d - 1)
-        self.contexts.append(x)
-        rms = np.sqrt(np.mean(np.square(self.contexts), axis=0))
-        self.z = np.append(x / np.where(rms > 0, rms, 1), 1.0)
+        self.z = self.features(np.array(context, float))
 
         z, w, s2 = self.z, self.w, self.s2
         self.pm, self.pv = np.zeros((self.J, self.K)), np.zeros((self.J, self.K))
@@ -88,8 +97,7 @@ class Tracker:
                 self.pm[j, k] = z @ self.m[j, k]
                 self.pv[j, k] = max(z @ self.P[j, k] @ z, 1e-12)
         self.b = bucket(self.run)
-        self.ps = sigmoid(self.logodds[self.b]) if self.run > 0 else 0.0
-        self.g = self.ge[self.b] / (self.gn[self.b] + 1)
+        self.ps, self.g = self.effect() if self.run > 0 and self.pslab else (0.0, 0.0)
 
         mean = w @ self.pm
         var = np.zeros(self.K)
@@ -98,17 +106,30 @@ class Tracker:
         sb = w @ s2
         n = sb / var  # N of the pseudocode
         log = np.log(np.maximum(1, n.sum() / n))
-        self.index = mean + np.sqrt(var) * np.sqrt(self.c0 + self.c1 * log)
+        self.width = np.sqrt(var) * np.sqrt(self.c0 + self.c1 * log)
+        self.index = mean + self.width
+        self.affected = self.index.copy()  # if the run length has an effect
+        if self.run > 0:
+            self.affected[self.last] += self.g
 
         self.forced = bool((self.pulls[available] < self.n0).any())
         if self.forced:
             return best_of(-self.pulls.astype(float), available)
-        law = (1 - self.ps) * best_of(self.index, available)
-        if self.run > 0:
-            affected = self.index.copy()
-            affected[self.last] += self.g
-            law += self.ps * best_of(affected, available)
-        return law
+        plain, affected = self.law(self.index, available), self.law(self.affected, available)
+        return (1 - self.ps) * plain + self.ps * affected
+
+    def features(self, x):
+        self.contexts += 1
+        self.squares = self.squares + x**2
+        rms = np.sqrt(self.squares / self.contexts)
+        return np.append(x / np.where(rms > 0, rms, 1), 1.0)
+
+    def effect(self):
+        """Of the run length b: the chance that there is one, and its size."""
+        return sigmoid(self.logodds[self.b]), self.ge[self.b] / (self.gn[self.b] + 1)
+
+    def law(self, index, available):
+        return best_of(index, available)
 
     def learn(self, arm, reward):
         a, r = arm, reward
@@ -122,7 +143,8 @@ class Tracker:
         y = r
         if self.run > 0 and a == self.last:
             y = r - self.ps * self.g
-            self.learn_effect(r - self.w @ pm, pv)
+            if self.pslab:
+                self.learn_effect(r - self.w @ pm, pv)
 
         e, nu, v = y - pm, self.sn + self.a0, self.s2 * (1 + pv)
         if not self.forced:
@@ -180,3 +202,119 @@ class Tracker:
                 for i in range(self.d):
                     room = max(0, 1 - self.P[j, k, i, i] / self.prior[i])
                     self.P[j, k, i, i] += self.q[j] * self.s[i] * room
+
+
+class Ours(Tracker):
+    """With what the policy changes.
+
+    - The effect is weighed by Student's density, and not on forced pulls.
+    - `logodds` is evidence alone. An effect at b - 1 makes one at b likelier, of about its size.
+    - The law is by inverse gaps, in units of `randomness` times the best arm's width.
+    """
+
+    def __init__(self, num_arms, context_dim, randomness=0.1, **constants):
+        super().__init__(num_arms, context_dim, **constants)
+        self.randomness = randomness
+        self.logodds = np.zeros(NB)
+
+    def chance(self, b, prior):
+        odds = math.exp(self.logodds[b]) * prior / (1 - prior)
+        return odds / (1 + odds)
+
+    def effect(self):
+        b = self.b
+        before = self.chance(b - 1, self.pslab)
+        its_size = self.ge[b - 1] / (self.gn[b - 1] + 1)
+        chance = self.chance(b, before * 0.5 + (1 - before) * self.pslab)
+        return chance, (self.ge[b] + before * its_size) / (self.gn[b] + 1)
+
+    def learn_effect(self, e, pv):
+        if self.forced:
+            return
+        b, nu = self.b, self.sn[0] + self.a0
+        v = self.s2[0] + self.w @ (self.s2 * pv)
+        v1 = v + self.s2[0] / (self.gn[b] + 1)
+        evidence = log_student(e, nu, self.g, v1) - log_student(e, nu, 0, v)
+        self.logodds[b] = min(max(self.logodds[b] + evidence, -1.5), 35)
+        self.gn[b] += 1
+        self.ge[b] += e
+
+    def law(self, index, available):
+        best = best_of(index, available)
+        if not self.randomness:
+            return best
+        top = index[available].max()
+        unit = self.randomness * self.width[best > 0].mean()
+        law = np.zeros(self.K)
+        for k in range(self.K):
+            if available[k] and index[k] < top:
+                law[k] = 1 / (available.sum() * (1 + ((top - index[k]) / unit) ** 3))
+        return law + best * (1 - law.sum())
+
+
+class Waved(Ours):
+    """The second track: cosines of the context beside it; the run lengths are the first one's."""
+
+    def __init__(self, first, directions, phases, q, p_waves, **constants):
+        waves, dim = directions.shape
+        super().__init__(first.K, dim + waves, q=q, n0=first.n0, **constants)
+        self.prior[:waves], self.s[:waves] = p_waves, 1
+        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        self.first, self.directions, self.phases = first, directions, phases
+
+    def features(self, x):  # noqa: ARG002
+        z = self.first.z
+        cosines = [
+            math.cos(w @ z[:-1] + b) for w, b in zip(self.directions, self.phases, strict=True)
+        ]
+        return np.append(np.sqrt(2 / len(cosines)) * np.array(cosines), z)
+
+    def effect(self):
+        return self.first.ps, self.first.g
+
+    def learn_effect(self, e, pv):
+        pass
+
+
+class Gated:
+    """Two tracks: of steps in which their best arms differ, whose arms have paid more?"""
+
+    def __init__(self, first, second, fading=0.9998):
+        self.tracks, self.fading = (first, second), fading
+        self.counted = []  # (who was followed, reward)
+
+    def act(self, context, available):
+        first, second = (track.act(context, available) for track in self.tracks)
+        self.bests = [best_of(track.index, available) for track in self.tracks]
+        self.chance = self.second_pays_more()
+        if self.tracks[0].forced:
+            return first
+        return (1 - self.chance) * first + self.chance * second
+
+    def followed(self, arm):
+        return [best[arm] > 0 for best in self.bests]
+
+    def learn(self, arm, reward, followed):
+        if not self.tracks[0].forced and followed[0] != followed[1]:
+            self.counted.append((int(followed[1]), reward))
+        for track in self.tracks:
+            track.learn(arm, reward)
+
+    def second_pays_more(self):
+        """Their means are normal, with one more reward each than they have in doubt."""
+        rewards = self.tracks[0].rewards
+        total = (np.var(rewards) if rewards else 0.0) + 1e-12
+        who = np.array([i for i, _ in self.counted], int)
+        paid = np.array([r for _, r in self.counted])
+        weight = self.fading ** np.arange(len(who))[::-1]
+        self.number, self.mean, self.squares = np.zeros(2), np.zeros(2), 0.0
+        for i in range(2):
+            own = who == i
+            self.number[i] = weight[own].sum()
+            self.mean[i] = rewards[0] if rewards else 0.0
+            if own.any():
+                self.mean[i] = np.average(paid[own], weights=weight[own])
+                self.squares += weight[own] @ (paid[own] - self.mean[i]) ** 2
+        noise = (self.squares + 2 * total) / (self.number.sum() + 2)
+        deviation = np.sqrt(noise * (1 / (self.number + 1)).sum())
+        return norm.cdf((self.mean[1] - self.mean[0]) / deviation)

@@ -5,6 +5,7 @@ One track is one set of features: its bank of filters, and how much each expert 
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -43,8 +44,9 @@ def constants(
     drifts: tuple[float, ...], speeds: list[float], prior: list[float], *rest: float
 ) -> Constants:
     halves = 2.0 ** -np.arange(len(drifts))
-    belief = jnp.asarray(halves / halves.sum(), jnp.float32)
-    world = World(*(jnp.asarray(x, jnp.float32) for x in (drifts, speeds, prior)))
+    with jax.ensure_compile_time_eval():  # a policy that is built while tracing outlives the trace
+        belief = jnp.asarray(halves / halves.sum(), jnp.float32)
+        world = World(*(jnp.asarray(x, jnp.float32) for x in (drifts, speeds, prior)))
     return Constants(world, belief, *rest)
 
 
