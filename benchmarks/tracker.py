@@ -10,7 +10,6 @@ from driftbandits.simulation import block_width
 UCB, TEN, FIFTY = "ucb, 10 arms", "tracker, 10 arms", "tracker, 50 arms"
 WAVES = "tracker, 10 arms, context of 5"
 NO_WAVES = "tracker(waves=0), 10 arms, context of 5"
-REPEATS = 7
 
 
 def one_block(policy: str, environment: str, horizon: int) -> Contestant:
@@ -33,7 +32,7 @@ def noting(contestant: Contestant, into: list[float]) -> Contestant:
 def tracker(short: bool) -> Part:
     """One core; the goal is for ten arms without a context."""
     horizon = 500 if short else 10_000
-    fewer = horizon // 5
+    fewer = horizon // 20
     contestants = {
         UCB: one_block("ucb", "bernoulli", horizon),
         TEN: one_block("tracker", "bernoulli", horizon),
@@ -42,7 +41,7 @@ def tracker(short: bool) -> Part:
         WAVES: one_block("tracker", "linear", fewer),
     }
     busy: Times = {name: [] for name in contestants}
-    times = take_turns({name: noting(c, busy[name]) for name, c in contestants.items()}, REPEATS)
+    times = take_turns({name: noting(c, busy[name]) for name, c in contestants.items()})
     busy = {name: values[1:] for name, values in busy.items()}  # the first is the warming up
     series = [Series(name, values) for name, values in times.items()]
     series += [Series(f"{name}: time on the core", values) for name, values in busy.items()]
