@@ -12,11 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.measuring import CORES, Goal, Part, Series
+from driftbandits import __version__
 from driftbandits.policies import POLICIES
 from driftbandits.provenance import fingerprint_of
 
-PACKAGES = ["driftbandits", "jax", "jaxlib", "optax", "numpy", "scipy"]
+PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy"]
 WRITERS = {"__init__", "__main__", "page", "marks", "curves", "paper", "many_pieces"}
+WRITERS |= {"field", "finals", "tracker_picture"}
 PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
 
 
@@ -36,7 +38,7 @@ def machine() -> str:
 
 
 def versions() -> str:
-    found = [f"Python {platform.python_version()}"]
+    found = [f"Python {platform.python_version()}", f"driftbandits {__version__}"]
     for package in PACKAGES + PEERS:
         try:
             found.append(f"{package} {version(package)}")
@@ -123,7 +125,10 @@ def verdict(goal: Goal) -> str:
 def section(part: Part, about: dict[str, str]) -> str:
     """Goals first; curves of many points are in the figure, not in a table."""
     short = [s for s in part.series if ", step " not in s.what]
-    pieces = [f"## {part.title}", f"{about['date']}; load of the machine before: {about['load']}."]
+    made = f"{about['date']}; load of the machine before: {about['load']}."
+    if about["code"] != code():
+        made += f" Measured with older code: {ours_in(about)}."
+    pieces = [f"## {part.title}", made]
     if part.goals:
         pieces.append(goal_table(part.goals))
     if short:
@@ -133,8 +138,13 @@ def section(part: Part, about: dict[str, str]) -> str:
     return "\n\n".join(pieces)
 
 
+def ours_in(about: dict[str, str]) -> str:
+    """The version of this package that a part was measured with."""
+    return next(name for name in about["versions"].split(", ") if name.startswith("driftbandits "))
+
+
 def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool) -> str:
-    about = parts[-1][1]
+    about = max((about for _, about in parts), key=lambda about: about["date"])
     pieces = [
         "# How fast it is",
         "Written by `make bench`. Absolute times mean little on a shared machine; contestants take "

@@ -5,6 +5,7 @@ from pathlib import Path
 from driftbandits.catalogue import IGNORES, explain, functions_of
 
 DOCS = Path(__file__).parent
+DEFAULT = "tracker"  # of the policies, the one to start with
 INTRO = (
     "Each page is what `driftbandits explain NAME` prints; `python docs/pages.py` writes them.\n"
 )
@@ -20,12 +21,12 @@ def pages() -> dict[Path, str]:
     contextual = {
         name: entry
         for name, entry in policies.items()
-        if IGNORES not in texts[DOCS / "policies" / f"{name}.md"]
+        if IGNORES not in texts[DOCS / "policies" / f"{name}.md"] and name != DEFAULT
     }
+    start = {DEFAULT: policies.pop(DEFAULT)}
     free = {name: entry for name, entry in policies.items() if name not in contextual}
-    texts[DOCS / "policies" / "README.md"] = index(
-        "Policies", {"Context-free": free, "Contextual": contextual}
-    )
+    groups = {"With or without a context: the default": start, "Context-free": free}
+    texts[DOCS / "policies" / "README.md"] = index("Policies", groups | {"Contextual": contextual})
     texts[DOCS / "environments" / "README.md"] = index(
         "Environments", {"Environments": worlds, "Transformations of any environment": changes}
     )

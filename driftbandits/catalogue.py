@@ -120,7 +120,7 @@ def explanation(name: str, table: str, file: Traversable, function: str) -> str:
 def example(name: str, table: str, text: str) -> str:
     """A comparison in which a policy or an environment shows what it is."""
     free = text.rstrip().endswith(IGNORES) if table == "POLICIES" else "context" not in text
-    others = ["thompson", "discounted_thompson"] if free else ["lin_ts", "d_lin_ts"]
+    others = ["tracker", *(["thompson", "discounted_thompson"] if free else ["lin_ts", "d_lin_ts"])]
     world = ("sinusoidal" if free else "flipping_linear") if table == "POLICIES" else name
     policies = dict.fromkeys([*([name] if table == "POLICIES" else []), *others, "uniform"])
     return f"-e {world} {' '.join(f'-p {policy}' for policy in policies)} --horizon 5000 --runs 8"

@@ -34,13 +34,16 @@ def cli() -> None:
 
     \b
     Policies and environments are written as a name with settings in brackets:
-      recurrent      "recurrent(energy=0)"      "sinusoidal(num_arms=5, max_consecutive=10)"
+      tracker        "tracker(width=2)"        "sinusoidal(num_arms=5, max_consecutive=10)"
+
+    The policy to start with is tracker: it finds out by itself how fast rewards drift.
 
     \b
     Start with:
+      driftbandits compare
+      driftbandits explain tracker
       driftbandits list
-      driftbandits explain thompson
-      driftbandits compare -e sinusoidal -p recurrent -p thompson --horizon 5000 --runs 8
+      driftbandits compare -e abrupt -p tracker -p ucb --horizon 5000 --runs 8
       driftbandits reproduce --quick
     """
 
@@ -66,7 +69,7 @@ def explain(name: str) -> None:
 
     \b
     Examples:
-      driftbandits explain sw_ucb
+      driftbandits explain tracker
       driftbandits explain delayed
     """
     from driftbandits.catalogue import explain as text_of
@@ -75,10 +78,14 @@ def explain(name: str) -> None:
 
 
 @cli.command()
-@click.option("-e", "--environment", required=True, help='As in "sinusoidal(period=5000)".')
 @click.option(
-    "-p", "--policy", "policies", required=True, multiple=True,
-    help='As in "recurrent(energy=0)"; give it once for each policy.',
+    "-e", "--environment", default="sinusoidal", show_default=True,
+    help='As in "sinusoidal(period=5000)".',
+)  # fmt: skip
+@click.option(
+    "-p", "--policy", "policies", multiple=True,
+    help='As in "tracker(width=2)"; give it once for each policy.  '
+    "[default: tracker, thompson, uniform]",
 )  # fmt: skip
 @click.option("-T", "--horizon", type=int, default=10_000, show_default=True, help="Pulls per run.")
 @click.option("-n", "--runs", type=int, default=20, show_default=True, help="Repetitions.")
@@ -122,10 +129,12 @@ def compare(
 
     \b
     Examples:
-      driftbandits compare -e sinusoidal -p recurrent -p "recurrent(energy=0)" -p thompson
-      driftbandits compare -e "bernoulli(max_consecutive=10)" -p swa -p thompson --plot limit.png
+      driftbandits compare
+      driftbandits compare -e abrupt -p tracker -p ucb -p glr_ucb
+      driftbandits compare -e "bernoulli(max_consecutive=10)" -p tracker -p swa --plot limit.png
       driftbandits compare -e rotting -p swa -p fewa -T 30000 --measure policy_regret --json
     """
+    from driftbandits.comparison import POLICIES
     from driftbandits.comparison import as_json as in_json
     from driftbandits.comparison import compare as run
     from driftbandits.compute import keep_compiled_programs
@@ -139,7 +148,7 @@ def compare(
     keep_compiled_programs()
     with watching(quiet=True) as watcher:
         results = run(
-            policies,
+            policies or POLICIES,
             environment,
             horizon=horizon,
             runs=runs,

@@ -11,13 +11,15 @@ from driftbandits.results import Results
 from driftbandits.runner import Watcher, run_experiment
 
 NAME = "comparison"
+POLICIES = ("tracker", "thompson", "uniform")  # the default, a classic and chance
+ENVIRONMENT = "sinusoidal"
 
 
 def compare(
-    policies: Sequence[str],
-    environment: str,
+    policies: Sequence[str] = POLICIES,
+    environment: str = ENVIRONMENT,
     *,
-    horizon: int,
+    horizon: int = 10_000,
     runs: int = 20,
     seed: int = 0,
     measure: str = "regret",
@@ -28,7 +30,7 @@ def compare(
     """Simulates every policy in the same worlds.
 
     Args:
-        policies: as in "recurrent(energy=0)".
+        policies: as in "tracker(width=2)".
         environment: as in "sinusoidal(max_consecutive=10)".
         horizon: pulls per run.
         runs: independent repetitions.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare, console
+from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, cli, compare, comparison, console
 from driftbandits.choice import settings_of
 from driftbandits.experiment_file import shipped
 from driftbandits.report.style import number
@@ -79,6 +79,20 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
         assert out["policies"][policy] == pytest.approx(final._asdict())
         assert final.low <= final.mean <= final.high
         assert final.median <= final.percentile_95 <= final.worst
+
+
+def test_compare_without_names_takes_the_defaults(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "compare", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"[default: {', '.join(comparison.POLICIES)}]" in shown
+    assert f"[default: {comparison.ENVIRONMENT}]" in shown
+    assert run(monkeypatch, "compare", *SMALL, "--json") == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["environment"] == comparison.ENVIRONMENT
+    assert set(out["policies"]) == set(comparison.POLICIES)
+    finals = compare(horizon=60, runs=3).final()
+    for policy, final in finals.items():
+        assert out["policies"][policy] == pytest.approx(final._asdict())
 
 
 def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
@@ -161,7 +175,6 @@ def test_one_run_has_no_interval(monkeypatch, capsys) -> None:
         (["-e", "rotting", "-p", "swa", "--seed", "-2"], "seed must be a whole number of"),
         (["-e", "rotting", "-p", "swa", "--measure", "x"], "measure must be one of regret"),
         (["-e", "rotting", "-p", "swa", "--horizon", "many"], "'many' is not a valid integer"),
-        (["-e", "rotting"], "Missing option"),
         (["-e", "rotting", "-p", "swa", "--plot", "curves.xyz"], "plot must be a file name ending"),
         (["-e", "rotting", "-p", "swa", "--plot", "/dev/null/a.png"], "plot must be a file that"),
         (["-e", "rotting", "-p", "swa", "--plot", "tests"], "plot must be"),

@@ -42,7 +42,9 @@ def test_command_lines_run(line: str, place: Path) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=["use", "read_back", "add_a_policy"])
+@pytest.mark.parametrize(
+    "code", blocks("python"), ids=["first", "use", "read_back", "add_a_policy"]
+)
 def test_python_examples_run(code: str, place: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(place)
     exec(compile(code, "README.md", "exec"), {})
