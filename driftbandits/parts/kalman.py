@@ -41,26 +41,30 @@ def predict(bank: Bank, features: Array) -> tuple[Array, Array]:
     return mean, jnp.maximum(variance, LEAST)
 
 
-def pass_time(bank: Bank, world: World) -> Bank:
-    """Every coefficient grows doubtful, up to its prior."""
-    variance = jnp.diagonal(bank.covariance, axis1=-2, axis2=-1)
-    room = jnp.maximum(0.0, 1 - variance / world.prior)
-    gained = world.drifts[:, None, None] * world.speeds * room
-    return bank._replace(covariance=bank.covariance + gained[..., None] * jnp.eye(len(world.prior)))
+def pass_time(bank: Bank, world: World, steps: Array) -> Bank:
+    """Every coefficient grows doubtful with every step, up to its prior."""
+    room = jnp.maximum(0.0, 1 - bank.covariance / world.prior)
+    step = jnp.minimum(steps * world.drifts[:, None] * world.speeds, world.prior)
+    gained = (step[:, :, None] * jnp.eye(len(world.prior)))[:, None] * room
+    return bank._replace(covariance=bank.covariance + gained)
 
 
-def correct(bank: Bank, arm: Array, features: Array, error: Array, known: Array) -> Bank:
+def predict_arm(bank: Bank, arm: Array, features: Array) -> tuple[Array, Array, Array]:
+    """Mean and variance of one arm, and how its coefficients go along with them: per expert."""
+    mean = jnp.sum(bank.mean[:, arm] * features, axis=-1)
+    along = jnp.sum(bank.covariance[:, arm] * features, axis=-1)
+    return mean, jnp.maximum(jnp.sum(along * features, axis=-1), LEAST), along
+
+
+def correct(bank: Bank, arm: Array, error: Array, gain: Array, total: Array) -> Bank:
     """Every expert learns from its error in predicting the arm's reward.
 
-    `known` is the share of the variance along the features that was there when the arm was pulled:
-    what drifted in since then says nothing about a late reward.
+    Args:
+        error: (experts,)
+        gain: (experts, dim) covariance of the coefficients with the reward.
+        total: (experts,) variance of the reward.
     """
     pulled = jnp.arange(bank.mean.shape[1]) == arm
-    own = jnp.sum(bank.covariance, axis=1, where=pulled[:, None, None])
-    seen = jnp.sum(own * features, axis=-1)
-    variance = jnp.maximum(jnp.sum(seen * features, axis=-1), LEAST)
-    gain = known[:, None] * seen
-    total = 1 + known * variance
     step = gain * (error / total)[:, None]
     drop = gain[:, :, None] * gain[:, None, :] / total[:, None, None]
     return Bank(
@@ -78,13 +82,14 @@ def mix(bank: Bank, weights: Array, noise: Array, fresh: Array) -> Bank:
         fresh: (experts,) the chance that an expert has just become the right one.
     """
     usual = jnp.sum(weights * noise)
-    common = jnp.einsum("j,jkd->kd", weights, bank.mean)
-    apart = bank.mean - common
-    spread = apart[..., :, None] * apart[..., None, :] / usual
-    own = (noise / usual)[:, None, None, None] * bank.covariance
-    whole = jnp.sum(weights[:, None, None, None] * (own + spread), axis=0)
-    share = fresh[:, None, None, None]
+    apart = bank.mean - jnp.einsum("j,jkd->kd", weights, bank.mean)
+    within = jnp.einsum("j,jkab->kab", weights * noise / usual, bank.covariance)
+    between = jnp.einsum("j,jka,jkb->kab", weights / usual, apart, apart)
+    share = fresh[:, None, None]
+    own = jnp.sqrt(share * (1 - share) / usual) * apart
     return Bank(
-        bank.mean - fresh[:, None, None] * apart,
-        (1 - share) * bank.covariance + share * whole + share * (1 - share) * spread,
+        bank.mean - share * apart,
+        (1 - share[..., None]) * bank.covariance
+        + share[..., None] * (within + between)
+        + own[..., :, None] * own[..., None, :],
     )

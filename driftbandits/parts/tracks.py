@@ -37,7 +37,7 @@ class Forecast(NamedTuple):
 
     mean: Array  # (experts,)
     variance: Array  # (experts,) in units of its noise
-    known: Array  # (experts,) share of the variance that is not drift since the pull
+    gain: Array  # (experts, dim) covariance of the coefficients with the reward
 
 
 def constants(
@@ -52,10 +52,6 @@ def constants(
 
 def start(about: Constants, num_arms: int) -> Track:
     return Track(kalman.start(about.world, num_arms), experts.start(about.belief))
-
-
-def pass_time(track: Track, about: Constants) -> Track:
-    return track._replace(bank=kalman.pass_time(track.bank, about.world))
 
 
 def index(track: Track, about: Constants, features: Array) -> tuple[Array, Array]:
@@ -73,35 +69,40 @@ def index(track: Track, about: Constants, features: Array) -> tuple[Array, Array
     return mean, jnp.sqrt(variance * (about.width + about.growth * ratio))
 
 
-def forecast(track: Track, about: Constants, features: Array, arm: Array, age: Array) -> Forecast:
-    """Of the reward of a pull that is `age` steps old."""
-    pulled = jnp.arange(track.bank.mean.shape[1]) == arm
-    means, variances = kalman.predict(track.bank, features)
-    variance = jnp.sum(variances, axis=1, where=pulled)
-    drifted = age * about.world.drifts * jnp.sum(about.world.speeds * features**2)
+def forecast(track: Track, about: Constants, features: Array, arm: Array, since: Array) -> Forecast:
+    """Of the reward of a pull after which time has passed for `since` steps.
+
+    What has drifted in since says nothing about it: of the variance only the rest counts.
+    """
+    mean, variance, along = kalman.predict_arm(track.bank, arm, features)
+    drifted = since * about.world.drifts * jnp.sum(about.world.speeds * features**2)
     known = jnp.clip(1 - drifted / variance, 0.0, 1.0)
-    return Forecast(jnp.sum(means, axis=1, where=pulled), known * variance, known)
+    return Forecast(mean, known * variance, known[:, None] * along)
 
 
 def learn(
     track: Track,
     about: Constants,
-    features: Array,
     arm: Array,
     made: Forecast,
     reward: Array,
     spread: Array,
     judges: Array,
+    steps: Array,
 ) -> Track:
-    """After one reward, which may not judge the experts (then their states do not mix either)."""
+    """After one reward, `steps` after the one before.
+
+    It may not judge the experts; then their states do not mix either.
+    """
     judged, errors = track.experts, reward - made.mean
     weights = experts.weigh(judged, errors, made.variance, about.doubt, about.share, about.belief)
     weights = jnp.where(judges, weights, judged.weights)
     judged = experts.hear(judged, errors, made.variance, about.doubt, about.memory, spread)
     judged = judged._replace(weights=weights)
-    fresh = jnp.where(judges, about.share * about.belief / weights, 0.0)
-    bank = kalman.correct(track.bank, arm, features, errors, made.known)
-    return Track(kalman.mix(bank, weights, judged.noise, fresh), judged)
+    fresh = jnp.where(judges, jnp.minimum(about.share * about.belief / weights, 1.0), 0.0)
+    bank = kalman.correct(track.bank, arm, errors, made.gain, 1 + made.variance)
+    bank = kalman.mix(bank, weights, judged.noise, fresh)
+    return Track(kalman.pass_time(bank, about.world, steps), judged)
 
 
 def set_level(track: Track, arms: Array, level: Array) -> Track:

@@ -60,6 +60,7 @@ class TrackerState(NamedTuple):
     pulls: Array  # (num_arms,) int32
     squares: Array  # (context_dim,) float32, sum over the contexts
     time: Array  # () int32, decisions
+    learnt: Array  # () int32, those before the last reward
 
 
 class TrackerTicket(NamedTuple):
@@ -140,6 +141,7 @@ def tracker(
             jnp.zeros(spec.num_arms, jnp.int32),
             jnp.zeros(dim),
             jnp.int32(0),
+            jnp.int32(0),
         )
 
     def act(
@@ -147,12 +149,11 @@ def tracker(
     ) -> tuple[Decision, TrackerState]:
         time, squares = state.time + 1, state.squares + context**2
         features = features_of(state.waves, context, squares / time)
-        moved = tuple(map(tracks.pass_time, state.tracks, about))
         run_effect = run_lengths.effect_now(state.runs, effect)
         push = run_lengths.push(state.runs, run_effect, spec.num_arms)
         advice = [
             advise(*tracks.index(*of), push, run_effect.chance, randomness, available)
-            for of in zip(moved, about, features, strict=True)
+            for of in zip(state.tracks, about, features, strict=True)
         ]
         first = jnp.any(available & (state.pulls < least))
         law = follow([a.law for a in advice], state.gate, spread(state.seen))
@@ -162,7 +163,6 @@ def tracker(
         again = (arm == state.runs.last) & (state.runs.length > 0)
         ticket = TrackerTicket(features, arm, run_effect, again, first, follows, time)
         return Decision(arm, law, ticket), state._replace(
-            tracks=moved,
             runs=run_lengths.pull(state.runs, arm),
             pulls=count_pull(state.pulls, arm),
             squares=squares,
@@ -171,20 +171,24 @@ def tracker(
 
     def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:
         seen, above = see(state.seen, reward)
-        judges, arm = ~ticket.first, ticket.arm
-        known = list(zip(state.tracks, about, ticket.features, strict=True))
-        made = [tracks.forecast(*of, arm, state.time - ticket.time) for of in known]
+        judges, arm, steps = ~ticket.first, ticket.arm, state.time - state.learnt
+        since = jnp.maximum(state.learnt - ticket.time + 1, 0)  # how far drift was let in
+        known = list(zip(state.tracks, about, strict=True))
+        made = [
+            tracks.forecast(*of, z, arm, since)
+            for of, z in zip(known, ticket.features, strict=True)
+        ]
         learnt = [
-            tracks.learn(*of, arm, forecast, above - expected(ticket), spread(seen), judges)
+            tracks.learn(*of, arm, forecast, above - expected(ticket), spread(seen), judges, steps)
             for of, forecast in zip(known, made, strict=True)
         ]
         never = state.pulls == 0
-        runs = weigh_run(state.runs, ticket, state.tracks[0], made[0], above, doubt)
         return state._replace(
             tracks=tuple(tracks.set_level(track, never, seen.mean) for track in learnt),
             gate=closer(state.gate, ticket.follows, above, judges),
             seen=seen,
-            runs=runs,
+            runs=weigh_run(state.runs, ticket, state.tracks[0], made[0], above, doubt),
+            learnt=state.time,
         )
 
     return Policy(init, act, learn)
