@@ -65,7 +65,7 @@ def test_the_judging_set_has_problems_of_its_own() -> None:
         assert not {text for _, text in field.environments} & {t for _, t in judging.environments}
         assert set(judging.policies) < set(field.policies)
         assert judging.measure == field.measure
-        assert (judging.runs, judging.horizon, judging.seed) == (200, 10_000, 1)
+        assert (judging.horizon, judging.seed) == (10_000, 1)
         dims = {build_environment(text).spec.context_dim > 0 for _, text in judging.environments}
         assert dims == {name == "judging_contexts"}
         tuned = {n: t for n, t in field.tuning.items() if n in dict(judging.policies)}

@@ -18,6 +18,24 @@ def world(drifts, prior):
     return kalman.World(*(jnp.float32(x) for x in (drifts, np.ones(len(prior)), prior)))
 
 
+def updated(bank, arm, features, reward):
+    mean, variance, along = kalman.predict_arm(bank, arm, features)
+    return kalman.correct(bank, arm, reward - mean, along, 1 + variance)
+
+
+def test_one_arm_is_predicted_as_among_all():
+    rng = np.random.default_rng(1)
+    bank = kalman.start(world([0.0, 0.1], [2.0, 0.5, 1.5]), 3)
+    for arm in (0, 1, 1, 2):
+        bank = updated(bank, arm, jnp.float32(rng.standard_normal(3)), 1.0)
+    features = jnp.float32(rng.standard_normal(3))
+    every = kalman.predict(bank, features)
+    for arm in range(3):
+        one = kalman.predict_arm(bank, arm, features)
+        np.testing.assert_allclose(one[0], every[0][:, arm], rtol=1e-5)
+        np.testing.assert_allclose(one[1], every[1][:, arm], rtol=1e-5)
+
+
 def test_a_filter_that_stands_still_is_regression():
     rng = np.random.default_rng(1)
     prior = np.array([2.0, 0.5, 1.5])
@@ -25,11 +43,9 @@ def test_a_filter_that_stands_still_is_regression():
     bank = kalman.start(still, 2)
     z = rng.standard_normal((50, 3)).astype(np.float32)
     y = (z @ [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal(50)).astype(np.float32)
-    correct = jax.jit(kalman.correct)
+    update = jax.jit(updated)
     for features, reward in zip(z, y, strict=True):
-        mean, _ = kalman.predict(bank, features)
-        bank = correct(bank, 1, features, reward - mean[:, 1], jnp.ones(1))
-        bank = kalman.pass_time(bank, still)
+        bank = kalman.pass_time(update(bank, 1, features, reward), still, 1)
     covariance = np.linalg.inv(np.diag(1 / prior) + z.T @ z)
     np.testing.assert_allclose(bank.covariance[0, 1], covariance, atol=1e-5)
     np.testing.assert_allclose(bank.mean[0, 1], covariance @ z.T @ y, atol=1e-4)
@@ -37,18 +53,21 @@ def test_a_filter_that_stands_still_is_regression():
     np.testing.assert_array_equal(bank.covariance[0, 0], np.diag(prior))
 
 
-def test_doubt_grows_to_the_prior():
+@pytest.mark.parametrize("steps", [1, 7, 1000])
+def test_doubt_grows_to_the_prior(steps):
     fast = world([0.0, 0.1], [1.5])
-    bank = kalman.correct(kalman.start(fast, 1), 0, jnp.ones(1), jnp.ones(2), jnp.ones(2))
+    bank = updated(kalman.start(fast, 1), 0, jnp.ones(1), 1.0)
     np.testing.assert_allclose(bank.covariance[:, 0, 0, 0], 1.5 / 2.5, rtol=1e-6)
+    once = kalman.pass_time(bank, fast, steps).covariance[1, 0, 0, 0]
+    assert once == pytest.approx(min(0.6 + 0.1 * steps * 0.6, 1.5), rel=1e-5)
     for _ in range(300):
-        bank = kalman.pass_time(bank, fast)
+        bank = kalman.pass_time(bank, fast, steps)
     np.testing.assert_allclose(bank.covariance[:, 0, 0, 0], [0.6, 1.5], rtol=1e-4)
 
 
 def test_what_is_not_known_any_more_is_not_learnt_from():
     bank = kalman.start(world([0.1], [1.5]), 1)
-    after = kalman.correct(bank, 0, jnp.ones(1), jnp.ones(1), jnp.zeros(1))
+    after = kalman.correct(bank, 0, jnp.ones(1), jnp.zeros((1, 1)), jnp.ones(1))
     np.testing.assert_array_equal(after.mean, bank.mean)
     np.testing.assert_array_equal(after.covariance, bank.covariance)
 
