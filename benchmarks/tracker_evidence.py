@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.marks import with_table
 from driftbandits.metrics import Summary, estimate, summarise
+from driftbandits.report.page import write_csv
 from driftbandits.report.style import deciding, duration, number
+from driftbandits.report.tables import final_table
 from driftbandits.results import Results, finished, read_results
 
 ROOT = Path(__file__).parents[1]
@@ -25,8 +27,10 @@ ORDER = [
     "paper", "paper_rotting", "paper_wheels", "field", "field_contexts", "judging",
     "judging_contexts", "stress", "very_many_arms", "long",
 ]  # fmt: skip
+PAPER = {
+    "The paper's problems, without contexts", "The paper's rotting arms", "The paper's wheels",
+}  # fmt: skip
 ABLATIONS = ["ablation", "ablation_contexts"]
-FILES = ["figure.png", "table.csv", "experiment.json"]
 HEAD = [
     "| problem | mean | 95% interval | median | 95th percentile | worst run "
     "| best other, by default | best other, in hindsight | verdict |",
@@ -159,7 +163,7 @@ def section(results: Results) -> list[str]:
         "",
         *(f"- {reading}" for reading in experiment.readings),
         "",
-        f"[figure]({place}/figure.png), and every policy in [table.csv]({place}/table.csv).\n",
+        f"[table.csv]({place}/table.csv) has every policy.\n",
     ]
 
 
@@ -180,35 +184,34 @@ def ablation_table(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-def ablations(found: dict[str, Results]) -> list[str]:
-    parts = [
+def ablations(texts: list[str]) -> list[str]:
+    return [
         "## Ablations\n",
         "One setting changed; mean policy regret (worst run). **+** is surely more regret than the",
         "default's on the same runs, **-** surely less (95% interval of the paired difference, no",
         "correction for their number).\n",
+        *texts,
     ]
-    for name in ABLATIONS:
-        if name in found:
-            experiment = found[name].experiment
-            parts += [f"{experiment.runs} runs, seed {experiment.seed}:\n"]
-            parts += [ablation_table(found[name])]
-    return parts
 
 
-def page(found: dict[str, Results]) -> str:
+def ablation(results: Results) -> str:
+    experiment = results.experiment
+    return f"{experiment.runs} runs, seed {experiment.seed}:\n\n{ablation_table(results)}"
+
+
+def page(sections: list[str], tried: list[str]) -> str:
     parts = [
         "# The tracker's evidence\n",
         "Made by `driftbandits run tracker`, published by `make tracker`;",
         "[tracker.md](../tracker.md) says what it is. One setting of `tracker` against every other",
         "policy of the table, each as it comes and with its best settings in hindsight: chosen for",
         "each problem on the runs that are shown. The claim is that it is below all of them; one",
-        "that is surely lower refutes it. No correction is made for the number of comparisons.\n",
+        "that is surely lower refutes it. No correction is made for the number of comparisons.",
+        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb` and the neural ones) are not among",
+        "the others here; [the field](../field/README.md) has them, on fewer runs.\n",
         "![regret on every problem](headline.png)\n",
     ]
-    for name in ORDER:
-        if name in found:
-            parts += section(found[name])
-    return "\n".join([*parts, *ablations(found)])
+    return "\n".join([*parts, *sections, *ablations(tried)])
 
 
 def counted(groups: list[Row]) -> str:
@@ -226,22 +229,26 @@ def counted(groups: list[Row]) -> str:
 
 
 def main() -> None:
-    found = {place.name: read_results(place) for place in finished(SOURCE)}
-    if not found:
+    places = {place.name: place for place in finished(SOURCE)}
+    if not places:
         raise SystemExit("error: give `driftbandits run tracker` first, or `make tracker`")
-    for name in found:
-        (TARGET / name).mkdir(parents=True, exist_ok=True)
-        for file in FILES:
-            if (SOURCE / name / file).exists():
-                shutil.copy(SOURCE / name / file, TARGET / name / file)
-    groups = {found[n].experiment.title: rows(found[n]) for n in ORDER if n in found}
+    groups: dict[str, list[Row]] = {}
+    sections: list[str] = []
+    for name in ORDER:
+        if name in places:  # one after the other: a table may fill the memory
+            results = read_results(places[name])
+            groups[results.experiment.title] = rows(results)
+            sections += section(results)
+            (TARGET / name).mkdir(parents=True, exist_ok=True)
+            write_csv(TARGET / name / "table.csv", final_table(results))
+            shutil.copy(places[name] / "experiment.json", TARGET / name / "experiment.json")
+    tried = [ablation(read_results(places[name])) for name in ABLATIONS if name in places]
     headline(groups).savefig(TARGET / "headline.png", dpi=120)
-    (TARGET / "README.md").write_text(page(found))
+    (TARGET / "README.md").write_text(page(sections, tried))
     everything = [row for group in groups.values() for row in group]
-    paper = [row for n in ORDER[:3] if n in found for row in rows(found[n])]
+    paper = [row for title, group in groups.items() if title in PAPER for row in group]
     text = README.read_text()
-    text = with_table(text, "tracker", counted(everything) + "\n" + table(paper))
-    README.write_text(text)
+    README.write_text(with_table(text, "tracker", counted(everything) + "\n" + table(paper)))
     print(f"written: {TARGET.relative_to(ROOT)} and the headline in {README.name}")
 
 
