@@ -207,7 +207,7 @@ def page(sections: list[str], tried: list[str]) -> str:
         "policy of the table, each as it comes and with its best settings in hindsight: chosen for",
         "each problem on the runs that are shown. The claim is that it is below all of them; one",
         "that is surely lower refutes it. No correction is made for the number of comparisons.",
-        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb` and the neural ones) are not among",
+        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are not among",
         "the others here; [the field](../field/README.md) has them, on fewer runs.\n",
         "![regret on every problem](headline.png)\n",
     ]
