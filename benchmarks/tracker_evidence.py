@@ -17,6 +17,7 @@ from driftbandits.report.page import write_csv
 from driftbandits.report.style import deciding, duration, number
 from driftbandits.report.tables import final_table
 from driftbandits.results import Results, finished, read_results
+from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "results" / "tracker"
@@ -216,15 +217,14 @@ def page(sections: list[str], tried: list[str]) -> str:
 
 def counted(groups: list[Row]) -> str:
     """One sentence for the README: how often the claim holds."""
-    total = len(groups)
-    kinds = {
-        kind: sum(row.verdict == kind for row in groups) for kind in {r.verdict for r in groups}
-    }
     lower = sum(float(r.ours.mean) < float(r.hindsight.spread.mean) for r in groups)
-    said = ", ".join(f"{kind} on {count}" for kind, count in sorted(kinds.items(), reverse=True))
+    holds, undecided, fails = (
+        sum(row.verdict == kind for row in groups) for kind in (HOLDS, UNDECIDED, FAILS)
+    )
     return (
-        f"Of {total} problems its mean regret is the lowest on {lower}, against the best of all "
-        f"others with settings chosen in hindsight; by 95% intervals that {said}.\n"
+        f"Of {len(groups)} problems its mean regret is the lowest on {lower}, against the best of "
+        f"all others with settings chosen in hindsight. By 95% intervals that holds on {holds}, is "
+        f"undecided on {undecided} and does not hold on {fails}.\n"
     )
 
 
