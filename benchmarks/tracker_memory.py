@@ -144,12 +144,11 @@ def remembering_tracker(
         (linear,) = features_of(random_waves(key, 0, dim, 1.0), context, squares / time)
         memory, seen = look(state.memory, context_or_one(linear[:-1]))
         features = linear, jnp.append(memory.hidden[-1], linear)
-        moved = tuple(map(tracks.pass_time, state.tracks, about))
         effect = run_lengths.effect_now(state.runs, EFFECT)
         push = run_lengths.push(state.runs, effect, num_arms)
         advice = [
             advise(*tracks.index(*of), push, effect.chance, RANDOMNESS, available)
-            for of in zip(moved, about, features, strict=True)
+            for of in zip(state.tracks, about, features, strict=True)
         ]
         first = jnp.any(available & (state.pulls < least))
         law = follow([a.law for a in advice], state.gate, spread(state.seen))
@@ -162,7 +161,6 @@ def remembering_tracker(
             RecurrentLinearTicket(seen, state.memory.hidden[0], memory.made, arm),
         )
         return Decision(arm, law, ticket), state._replace(
-            tracks=moved,
             memory=memory,
             runs=run_lengths.pull(state.runs, arm),
             pulls=count_pull(state.pulls, arm),
@@ -176,10 +174,14 @@ def remembering_tracker(
         ticket = tickets.tracker
         seen, above = see(state.seen, reward)
         judges, arm = ~ticket.first, ticket.arm
-        known = list(zip(state.tracks, about, ticket.features, strict=True))
-        made = [tracks.forecast(*of, arm, state.time - ticket.time) for of in known]
+        known = list(zip(state.tracks, about, strict=True))
+        at_once, one = jnp.int32(0), jnp.int32(1)  # no reward of these problems is late
+        made = [
+            tracks.forecast(*of, z, arm, at_once)
+            for of, z in zip(known, ticket.features, strict=True)
+        ]
         learnt = [
-            tracks.learn(*of, arm, forecast, above - expected(ticket), spread(seen), judges)
+            tracks.learn(*of, arm, forecast, above - expected(ticket), spread(seen), judges, one)
             for of, forecast in zip(known, made, strict=True)
         ]
         never = state.pulls == 0
