@@ -18,7 +18,8 @@ from driftbandits.provenance import fingerprint_of
 
 PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy"]
 WRITERS = {"__init__", "__main__", "page", "marks", "curves", "paper", "many_pieces"}
-WRITERS |= {"field", "finals", "tracker_picture"}
+WRITERS |= {"field", "finals", "tracker_picture", "tracker_evidence", "tracker_memory"}
+WRITERS |= {"remembering_tracker", "history_problems"}
 PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
 
 
