@@ -216,7 +216,7 @@ def test_what_a_worker_refuses_comes_home_with_its_node(nodes: Cluster) -> None:
     assert isinstance(outcomes[0], Computed)
     assert outcomes[0].provenance["packages"]["numpy"] == np.__version__
     assert outcomes[1].node.startswith("node ")
-    assert outcomes[1].reason.startswith("InputError: policy must be one of recurrent")
+    assert outcomes[1].reason.startswith("InputError: policy must be one of tracker")
 
 
 def test_a_node_with_other_code_is_refused(nodes: Cluster, tmp_path: Path, monkeypatch) -> None:
