@@ -14,13 +14,14 @@ jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-collect_ignore = [] if BROWSER else ["test_page.py"]
+PAGES = ["test_page.py", "test_service_page.py", "test_service_docs.py"]
+collect_ignore = [] if BROWSER else PAGES
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
     if not BROWSER:
         terminalreporter.write_line(
-            "left out: tests/test_page.py, the report in a real browser. To run it too, install "
+            f"left out: {', '.join(PAGES)}, the pages in a real browser. To run them too, install "
             "Chromium (on Debian, as root: apt-get install chromium) and give the same command."
         )
 

@@ -1,0 +1,124 @@
+"""What an agent may be told: names, contexts, rewards and times."""
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from driftbandits import check
+
+Context = Sequence[float] | Mapping[str, float]
+Asked = TypeVar("Asked", bound=tuple[Any, ...])
+LONGEST_NAME = 200
+
+
+def arguments(
+    arms: Sequence[str],
+    context: Sequence[str],
+    policy: str,
+    window: float | None,
+    default_reward: float | None,
+    reward_range: tuple[float, float],
+    horizon: int | None,
+) -> None:
+    if not isinstance(policy, str):
+        check.fail("policy", "a name with settings, as in 'tracker(width=2)'", policy)
+    names("arms", arms)
+    names("context", context)
+    if not arms:
+        check.fail("arms", "a list of at least one name", arms)
+    if window is not None:
+        check.positive(window=window)
+    if default_reward is not None:
+        reward(default_reward, "default_reward")
+    if horizon is not None:
+        check.whole(horizon=horizon)
+    ends = list(reward_range) if isinstance(reward_range, list | tuple) else []
+    if len(ends) != 2 or not all(map(check.is_number, ends)) or not ends[0] < ends[1]:
+        check.fail("reward_range", "two numbers, the lower first", reward_range)
+
+
+def names(kind: str, given: Sequence[str]) -> None:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        check.fail(kind, "a list of names", given)
+    for each in given:
+        name(kind, each)
+    if len(set(given)) < len(given):
+        check.fail(kind, "a list of different names", list(given))
+
+
+def name(kind: str, given: object) -> str:
+    """Any text that can be shown and stored: no control characters, no half characters."""
+    if not isinstance(given, str) or not is_name(given):
+        check.fail(kind, f"a text of 1 to {LONGEST_NAME} characters, none of control", given)
+    return given
+
+
+def is_name(text: str) -> bool:
+    if not 0 < len(text) <= LONGEST_NAME:
+        return False
+    if text.isprintable():  # most are, and this is quick
+        return True
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+
+
+def arm(given: object, known: Iterable[str]) -> str:
+    if not isinstance(given, str) or given not in known:
+        check.known("arm", given if isinstance(given, str) else repr(given), list(known))
+    assert isinstance(given, str)
+    return given
+
+
+def reward(given: object, kind: str = "reward") -> float:
+    if isinstance(given, float | int) and not isinstance(given, bool) and fits(given):
+        return float(given)
+    if not check.is_number(given):
+        check.fail(kind, "a finite number", given)
+    return float(given)  # type: ignore[arg-type]
+
+
+def fits(number: float) -> bool:
+    return abs(number) <= check.LARGEST  # also refuses NaN
+
+
+def moment(given: object) -> float:
+    if not check.is_number(given) or not math.isfinite(float(given)):  # type: ignore[arg-type]
+        check.fail("now", "a time in seconds", given)
+    return float(given)  # type: ignore[arg-type]
+
+
+def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
+    """The numbers in order."""
+    values = by_name(given, known) if isinstance(given, Mapping) else given
+    if values is None:
+        values = ()
+    try:
+        row = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        check.fail("context", "a list of numbers", given)
+    if row.dtype.kind not in "fiub":  # texts of digits too would turn into numbers
+        check.fail("context", "a list of numbers", given)
+    if row.shape != (len(known),):
+        rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
+        check.fail("context", rule, given)
+    if row.size and not (np.abs(row) <= check.LARGEST).all():
+        check.fail("context", "a list of finite numbers", given)
+    return row
+
+
+def by_name(given: Mapping[str, float], known: tuple[str, ...]) -> list[float]:
+    if set(given) != set(known):
+        rule = f"numbers for exactly {', '.join(known)}" if known else "left out here"
+        check.fail("context", rule, dict(given))
+    return [given[each] for each in known]
+
+
+def request(given: Mapping[str, object], kind: type[Asked]) -> Asked:
+    """From a mapping with the same names."""
+    if not isinstance(given, Mapping):
+        check.fail("a request", "a mapping or a Request", given)
+    for key in given:
+        check.known("a part of a request", key, kind._fields)  # type: ignore[attr-defined]
+    return kind(**given)

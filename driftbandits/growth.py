@@ -1,0 +1,43 @@
+"""More arms for a policy that has learnt already: what it knows stays, new arms are as at first.
+
+The states of one policy for few and for many arms differ in the lengths of some axes. What is known
+goes to the front of the longer axis, and the rest is as a fresh state has it. Where arms stand
+between other things (a network's input is context, last arm, reward), what follows them stays last.
+"""
+
+import jax
+import numpy as np
+
+from driftbandits.core import PyTree
+from driftbandits.words import WORD, Layout, columns
+
+
+def grown(known: PyTree, fresh: PyTree, arms: int, more: int) -> PyTree:
+    """`known`, of so many arms, in the shapes of `fresh`, which has `more` arms on top."""
+    return jax.tree.map(lambda old, new: placed(np.asarray(old), new, arms, more), known, fresh)
+
+
+def placed(old: np.ndarray, new: np.ndarray, arms: int, more: int) -> np.ndarray:
+    if old.shape == np.shape(new):
+        return old
+    result = np.array(new)
+    places = [
+        positions(*lengths, arms, more) for lengths in zip(old.shape, result.shape, strict=True)
+    ]
+    result[np.ix_(*places)] = old[tuple(slice(place.size) for place in places)]
+    return result
+
+
+def positions(old: int, new: int, arms: int, more: int) -> np.ndarray:
+    """Where the entries of an axis go."""
+    if new - old == more and old > arms:
+        return np.append(np.arange(old - 1), new - 1)
+    return np.arange(min(old, new))
+
+
+def rows_grown(rows: np.ndarray, before: Layout, after: Layout, arms: int, more: int) -> np.ndarray:
+    """Tickets in their new shape: of new arms they say zero, or that they were not available."""
+    blank = columns(after, np.zeros((len(rows), after.width), WORD))
+    pairs = zip(columns(before, rows), blank, strict=True)
+    parts = [placed(old, new, arms, more).reshape(len(rows), -1) for old, new in pairs]
+    return np.concatenate(parts, axis=1) if parts else rows

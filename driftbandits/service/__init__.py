@@ -1,0 +1,1 @@
+"""The decision service: agents behind HTTP, with a log that loses nothing."""

@@ -1,0 +1,83 @@
+"""The way to the database: its URL, its connections and its transactions."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError
+
+from driftbandits.check import fail
+
+DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+PRAGMAS = ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"]
+PATIENCE = 10  # seconds, for a locked file or a server that does not answer
+
+
+def parse(url: str) -> sa.URL:
+    """The URL with the driver that the store uses."""
+    shown = re.sub(r":[^:@/]*@", ":***@", url)
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        fail("url", "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE", shown)
+    if parsed.drivername not in DRIVERS:
+        fail("url", "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE", shown)
+    if parsed.drivername.startswith("sqlite"):
+        file = parsed.database or ""
+        if file in ("", ":memory:") or file.startswith("file:"):
+            fail("url", "sqlite:///FILE, as a log in memory would be lost", shown)
+        if not Path(file).parent.is_dir() or Path(file).is_dir():
+            fail("url", "a file in a folder that exists", shown)
+    return parsed.set(drivername=DRIVERS[parsed.drivername])
+
+
+def connect(url: str) -> sa.Engine:
+    """A pool of connections, each tried before it is used: a server may have been away."""
+    parsed = parse(url)
+    if parsed.drivername.startswith("sqlite"):
+        options: dict[str, Any] = {"connect_args": {"timeout": PATIENCE, **parsed.query}}
+        options["connect_args"]["timeout"] = float(options["connect_args"]["timeout"])
+        engine = sa.create_engine(parsed.set(query={}), pool_pre_ping=True, **options)
+        event.listen(engine, "connect", set_up_sqlite)
+        event.listen(engine, "begin", begin_sqlite)
+        return engine
+    patience = {} if "connect_timeout" in parsed.query else {"connect_timeout": PATIENCE}
+    engine = sa.create_engine(
+        parsed,
+        pool_pre_ping=True,
+        paramstyle="format",  # rows are tuples
+        isolation_level="READ COMMITTED",  # fencing looks at a row again after waiting for it
+        connect_args=patience,
+    )
+    event.listen(engine, "do_executemany", copy_rows)
+    return engine
+
+
+def set_up_sqlite(connection: Any, record: Any) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself
+    for pragma in PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def begin_sqlite(connection: sa.Connection) -> None:
+    """A writer queues before it reads, as a reader that turns writer would fail at once."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def copy_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:
+    """Lets COPY take rows as INSERT does, so that its errors are SQLAlchemy's as well."""
+    if not statement.startswith("COPY "):
+        return False
+    with cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+    return True

@@ -1,0 +1,77 @@
+"""A bandit's log as a file: one line for each decision, with what became of it."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from driftbandits.service import refusals
+from driftbandits.service.live import FLOAT
+from driftbandits.service.records import BanditRow, Told
+from driftbandits.service.store import Store
+
+OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
+
+
+async def log_response(store: Store, row: BanditRow, kind: str) -> Response:
+    if kind not in ("csv", "parquet"):
+        raise refusals.bad_value(f"format must be one of csv, parquet, got {kind!r}")
+    if kind == "csv":
+        return StreamingResponse(csv_lines(store, row), media_type="text/csv")
+    path = await asyncio.to_thread(write_parquet, store, row)
+    remove = BackgroundTask(path.unlink, missing_ok=True)
+    media = "application/vnd.apache.parquet"
+    return FileResponse(path, media_type=media, filename="log.parquet", background=remove)
+
+
+async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[str]:
+    pages, header = tables(store, row), True
+    while (table := await asyncio.to_thread(next, pages, None)) is not None:
+        yield table.write_csv(include_header=header)
+        header = False
+
+
+def write_parquet(store: Store, row: BanditRow) -> Path:
+    """Page by page into small files, and these into one: memory stays bounded."""
+    handle = tempfile.NamedTemporaryFile(suffix=".parquet", delete=False)  # noqa: SIM115
+    handle.close()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, table in enumerate(tables(store, row)):
+            table.write_parquet(Path(folder) / f"{number:08}.parquet")
+        parts = sorted(Path(folder).glob("*.parquet"))
+        pl.scan_parquet(parts).sink_parquet(handle.name)
+    return Path(handle.name)
+
+
+def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
+    """At least one, so that an empty log has its columns, too."""
+    names = list(row.config["arms"]) + store.added_arms(row.id)
+    empty = True
+    for page in store.log(row.id):
+        yield table_of(page, names, row.config["context"])
+        empty = False
+    if empty:
+        yield table_of([], names, row.config["context"])
+
+
+def table_of(page: list[Told], arms: list[str], context: list[str]) -> pl.DataFrame:
+    decisions = [decision for decision, _ in page]
+    outcomes = [outcome for _, outcome in page]
+    numbers = np.frombuffer(b"".join(d.context or b"" for d in decisions), FLOAT)
+    numbers = numbers.reshape(len(decisions), len(context))
+    columns = {
+        "id": pl.Series([d.id for d in decisions], dtype=pl.String),
+        "time": pl.Series([d.time for d in decisions], dtype=pl.Float64),
+        **{f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)},
+        "arm": pl.Series([arms[d.arm or 0] for d in decisions], dtype=pl.String),
+        "probability": pl.Series([d.probability for d in decisions], dtype=pl.Float64),
+        "reward": pl.Series([o.reward if o else None for o in outcomes], dtype=pl.Float64),
+        "rewarded_at": pl.Series([o.time if o else None for o in outcomes], dtype=pl.Float64),
+        "status": pl.Series([OUTCOMES[o.kind] if o else "open" for o in outcomes], dtype=pl.String),
+    }
+    return pl.DataFrame(columns)

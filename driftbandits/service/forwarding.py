@@ -1,0 +1,75 @@
+"""Requests for a bandit that another worker looks after go there, and its answers come back."""
+
+import asyncio
+import time
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import Response
+
+from driftbandits import agent_checks
+from driftbandits.service import refusals
+from driftbandits.service.http import Limits, read_body
+from driftbandits.service.refusals import Elsewhere
+from driftbandits.service.store import Store
+
+KNOWN_FOR = 1.0  # seconds until the store is asked again where a bandit is
+FORWARDED = "driftbandits-forwarded"
+PASSED_ON = ("authorization", "content-type")
+MOST_KNOWN = 10_000
+
+
+class Forwarder:
+    def __init__(self, store: Store, worker: str) -> None:
+        self._store, self._worker = store, worker
+        self._known: dict[str, tuple[float, str | None]] = {}  # url of another worker, if any
+        self._client = httpx.AsyncClient(timeout=30.0)
+
+    async def look_for(self, bandit: str) -> None:
+        """Raises Elsewhere where another worker has the bandit, or 404 where nobody has it."""
+        found = self._known.get(bandit)
+        if not agent_checks.is_name(bandit):
+            raise refusals.unknown_bandit(bandit)
+        if found is None or time.monotonic() - found[0] > KNOWN_FOR:
+            row = await asyncio.to_thread(self._store.bandit, bandit)
+            if row is None:
+                raise refusals.unknown_bandit(bandit)
+            url = row.url if row.alive and row.owner != self._worker else None
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            found = self._known[bandit] = time.monotonic(), url
+        if found[1]:
+            raise Elsewhere(found[1])
+
+    async def forward(self, request: Request, url: str, limits: Limits) -> Response:
+        body = getattr(request.state, "body", None)
+        if body is None:
+            body = await read_body(request, limits)
+        path = request.scope["raw_path"].decode()
+        query = request.scope["query_string"].decode()
+        target = f"{url}{path}?{query}" if query else f"{url}{path}"
+        there = await self._send(request, request.method, target, body)
+        kept = {key: there.headers[key] for key in ("retry-after",) if key in there.headers}
+        kind = there.headers.get("content-type")
+        return Response(there.content, there.status_code, kept, kind)
+
+    async def describe(self, request: Request, url: str, bandit: str) -> Any:
+        there = await self._send(request, "GET", f"{url}/v1/bandits/{quote(bandit, safe='')}", b"")
+        return there.json() if there.status_code == 200 else None
+
+    async def _send(self, request: Request, method: str, url: str, body: bytes) -> httpx.Response:
+        if FORWARDED in request.headers:  # the other one thinks that we have it: it is on its way
+            raise refusals.moving()
+        headers = {key: request.headers[key] for key in PASSED_ON if key in request.headers}
+        try:
+            return await self._client.request(
+                method, url, content=body, headers={**headers, FORWARDED: self._worker}
+            )
+        except httpx.HTTPError:
+            self._known.clear()
+            raise refusals.moving() from None
+
+    async def close(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,224 @@
+"""What happens at each route: a request becomes a wish of the engine, its answer a message."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from driftbandits import agent_checks
+from driftbandits.agent import Request as Asked
+from driftbandits.service import messages as m
+from driftbandits.service import refusals
+from driftbandits.service.engine import ChangeArm, Decide, Delete, Engine, Look, Reward, Wish
+from driftbandits.service.export import log_response
+from driftbandits.service.forwarding import Forwarder
+from driftbandits.service.http import Limits, answer
+from driftbandits.service.live import LiveBandit, new_agent
+from driftbandits.service.refusals import Elsewhere, Refusal
+from driftbandits.service.store import Store
+
+
+class Handlers:
+    def __init__(self, store: Store, engine: Engine, forwarder: Forwarder, limits: Limits) -> None:
+        self.store, self.engine, self.forwarder, self.limits = store, engine, forwarder, limits
+
+    async def ask(self, request: Request, wish: Wish, then: Callable[[Any], Response]) -> Response:
+        """Asks the bandit of the path, here or at the worker that has it."""
+        name = request.path_params["bandit"]
+        try:
+            if name not in self.engine.lives:
+                await self.forwarder.look_for(name)
+            return then(await self.engine.submit(name, wish))
+        except Elsewhere as elsewhere:
+            return await self.forwarder.forward(request, elsewhere.url, self.limits)
+
+    # Bandits
+
+    async def create(self, request: Request, body: m.NewBandit) -> Response:
+        agent_checks.name("name", body.name)
+        if body.name in (".", ".."):  # browsers drop them from a path
+            raise refusals.bad_value(f"name must be another than {body.name!r}")
+        config = {
+            "arms": body.arms, "context": body.context, "policy": body.policy,
+            "seed": secrets.randbelow(2**31) if body.seed is None else body.seed,
+            "window": body.window, "default_reward": body.default_reward,
+            "reward_range": list(body.reward_range), "horizon": body.horizon,
+        }  # fmt: skip
+        await asyncio.to_thread(try_out, config)
+        row = await asyncio.to_thread(self.store.create_bandit, body.name, config)
+        status = 201
+        if row is None:
+            row = await asyncio.to_thread(self.store.bandit, body.name)
+            if row is None or not same_wish(row.config, config, body):
+                raise refusals.existing_name("a bandit", body.name)
+            status = 200
+        request.path_params["bandit"] = body.name
+        return await self.ask(request, Look(describe), lambda found: answer(status, found))
+
+    async def bandits(self, request: Request, body: None) -> Response:
+        rows = await asyncio.to_thread(self.store.bandits)
+        found = await asyncio.gather(*(self._described(request, row.name) for row in rows))
+        return answer(200, {"bandits": [each for each in found if each is not None]})
+
+    async def _described(self, request: Request, name: str) -> Any:
+        """None where it has gone meanwhile."""
+        try:
+            await self.forwarder.look_for(name)
+            return await self.engine.submit(name, Look(describe))
+        except Elsewhere as elsewhere:
+            return await self.forwarder.describe(request, elsewhere.url, name)
+        except Refusal as refusal:
+            if refusal.status == 404:
+                return None
+            raise
+
+    async def bandit(self, request: Request, body: None) -> Response:
+        return await self.ask(request, Look(describe), lambda found: answer(200, found))
+
+    async def delete(self, request: Request, body: None) -> Response:
+        return await self.ask(request, Delete(), lambda _: answer(204))
+
+    # Arms
+
+    async def add_arm(self, request: Request, body: m.ArmName) -> Response:
+        agent_checks.name("arm", body.name)
+        return await self._change(request, "arm_added", body.name, 201)
+
+    async def retire_arm(self, request: Request, body: m.ArmName) -> Response:
+        return await self._change(request, "arm_retired", body.name, 200)
+
+    async def restore_arm(self, request: Request, body: m.ArmName) -> Response:
+        return await self._change(request, "arm_restored", body.name, 200)
+
+    async def _change(self, request: Request, kind: str, name: str, status: int) -> Response:
+        wish = ChangeArm(kind, name, describe)
+        return await self.ask(request, wish, lambda found: answer(status, found))
+
+    # Decisions and rewards
+
+    async def decide(self, request: Request, body: m.NewDecision) -> Response:
+        return await self.ask(
+            request, Decide([asked(body)]), lambda made: answer(200, made[0]._asdict())
+        )
+
+    async def decide_batch(self, request: Request, body: m.NewDecisions) -> Response:
+        wish = Decide([asked(each) for each in body.decisions])
+        return await self.ask(
+            request, wish, lambda made: answer(200, {"decisions": [x._asdict() for x in made]})
+        )
+
+    async def reward(self, request: Request, body: m.NewReward) -> Response:
+        def told(statuses: list[str | Refusal]) -> Response:
+            (status,) = statuses
+            if isinstance(status, Refusal):
+                raise status
+            return answer(200, {"id": body.id, "reward": body.reward, "status": status})
+
+        return await self.ask(request, Reward([pair(body)]), told)
+
+    async def reward_batch(self, request: Request, body: m.NewRewards) -> Response:
+        def told(statuses: list[str | Refusal]) -> Response:
+            both = zip(body.rewards, statuses, strict=True)
+            return answer(200, {"rewards": [learned(*each) for each in both]})
+
+        return await self.ask(request, Reward([pair(each) for each in body.rewards]), told)
+
+    # Seeing
+
+    async def series(self, request: Request, body: None) -> Response:
+        points = whole(request.query_params.get("points", "60"))
+        look = Look(lambda live: series_of(live, points))
+        return await self.ask(request, look, lambda found: answer(200, found))
+
+    async def log(self, request: Request, body: None) -> Response:
+        """From the database: whoever has the bandit, the log is the same."""
+        name, kind = request.path_params["bandit"], request.query_params.get("format", "csv")
+        row = None
+        if agent_checks.is_name(name):
+            row = await asyncio.to_thread(self.store.bandit, name)
+        if row is None:
+            raise refusals.unknown_bandit(name)
+        return await log_response(self.store, row, kind)
+
+    async def metrics(self, request: Request, body: None) -> Response:
+        gauges, lives = self.engine.gauges, list(self.engine.lives.values())
+        gauges.bandits.set(len(lives))
+        gauges.open.set(sum(len(live.agent.waiting) for live in lives))
+        return Response(gauges.text(), media_type="text/plain; version=0.0.4")
+
+    async def healthy(self, request: Request, body: None) -> Response:
+        return answer(200, {"status": "alive"})
+
+    async def ready(self, request: Request, body: None) -> Response:
+        try:
+            await asyncio.to_thread(self.store.ping)
+        except Exception:
+            raise refusals.no_database() from None
+        return answer(200, {"status": "ready"})
+
+
+def asked(body: m.NewDecision) -> Asked:
+    if body.id is not None:
+        agent_checks.name("id", body.id)
+    return Asked(body.context, body.available, body.id)
+
+
+def pair(body: m.NewReward) -> tuple[str, float]:
+    return agent_checks.name("id", body.id), agent_checks.reward(body.reward)
+
+
+def learned(body: m.NewReward, status: str | Refusal) -> dict[str, Any]:
+    if isinstance(status, Refusal):
+        return {"id": body.id, "error": status.as_json()}
+    return {"id": body.id, "reward": body.reward, "status": status}
+
+
+def whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1000:
+        raise refusals.bad_value(f"points must be a whole number of 1 to 1000, got {text!r}")
+    return int(text[:9])
+
+
+def try_out(config: dict[str, Any]) -> None:
+    """Refuses settings that no agent can have, and compiles what one with these will need."""
+    agent = new_agent(config)
+    decision = agent.decide([0.0] * len(agent.context))
+    agent.reward(decision.id, 0.0)
+
+
+def same_wish(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:
+    """Whether the same bandit is asked for again; a seed that was not given may be any."""
+    free = {"seed"} if body.seed is None else set()
+    return all(before[key] == config[key] for key in config.keys() - free)
+
+
+def describe(live: LiveBandit) -> m.Bandit:
+    agent, retired = live.agent, set(live.agent.retired)
+    return m.Bandit(
+        name=live.row.name,
+        policy=agent.policy,
+        context=list(agent.context),
+        arms=[m.Arm(name, name in retired) for name in agent.arms],
+        seed=agent.seed,
+        window=agent.window,
+        default_reward=agent.default_reward,
+        reward_range=agent.reward_range,
+        horizon=agent.horizon,
+        created=live.row.created,
+        decisions=agent.decisions,
+        rewards=agent.rewards,
+        expired=agent.expired,
+        open=len(agent.waiting),
+        worker=live.row.url or "",
+    )
+
+
+def series_of(live: LiveBandit, points: int) -> dict[str, Any]:
+    agent, now, retired = live.agent, time.time(), set(live.agent.retired)
+    drawn = live.monitor.series(agent.arms, points, now, len(agent.waiting))
+    hidden = [name in retired for name in agent.arms]
+    return {"name": live.row.name, "now": now, "retired": hidden, **drawn}

@@ -1,0 +1,242 @@
+"""A bandit at work: an agent, the place in its log, and what its page shows.
+
+What is asked of it becomes events for the log and answers, which are given only when the events
+are committed. It is built again from its newest snapshot and the events after it.
+"""
+
+import secrets
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from driftbandits.agent import DUPLICATE, LEARNED, Agent, AgentDecision, Request, Row
+from driftbandits.agent_file import arrays_of, from_bytes
+from driftbandits.check import InputError
+from driftbandits.service import refusals
+from driftbandits.service.monitor import CAPACITY, Monitor
+from driftbandits.service.records import BanditRow, Event, Lease
+from driftbandits.service.refusals import Refusal
+from driftbandits.service.store import Store
+
+ARM_CHANGES = {"arm_added": "add_arm", "arm_retired": "retire_arm", "arm_restored": "restore_arm"}
+FLOAT = np.dtype("<f4")
+Logged = dict[str, tuple[AgentDecision, Event | None]]  # decisions and outcomes, by id
+
+
+class LiveBandit:
+    def __init__(self, row: BanditRow, lease: Lease, agent: Agent, seq: int) -> None:
+        self.row, self.lease, self.agent = row, lease, agent
+        self.seq = seq  # of the last event that the agent has seen
+        self.snapshot_seq = seq
+        self.events: list[Event] = []  # not yet committed
+        self.monitor = Monitor(len(agent.arms))
+        self.mismatches = 0  # decisions that came out differently when they were made again
+
+    # What is asked of it
+
+    def expire(self, now: float, room: int = 0) -> None:
+        """Ends the wait of decisions whose window has passed, or for which there is no room."""
+        for id in self.agent.expire(now, room=room):
+            self._note("expiry", now, id, reward=self.agent.default_reward)
+
+    def decide(
+        self, asked: list[list[Request]], now: float, store: Store
+    ) -> list[list[AgentDecision] | Refusal]:
+        """Answers several callers, each with all of its decisions or a refusal."""
+        found = self._logged(store, [r.id for each in asked for r in each if r.id is not None])
+        rows: dict[str, Row] = {}
+        ids = [self._prepare(each, rows, found) for each in asked]
+        self.expire(now, room=len(rows))
+        self.agent.decide_rows(list(rows), list(rows.values()))
+        for id, row in rows.items():
+            self._note_decision(id, row, now)
+        return [
+            each
+            if isinstance(each, Refusal)
+            else [found[id][0] if id in found else self.agent.decision(id) for id in each]
+            for each in ids
+        ]
+
+    def _prepare(
+        self, asked: list[Request], rows: dict[str, Row], found: Logged
+    ) -> list[str] | Refusal:
+        """The ids of a caller's decisions; new ones go into `rows`, all of them or none."""
+        ids, new = [], {}
+        try:
+            for request in asked:
+                id = secrets.token_hex(12) if request.id is None else request.id
+                ids.append(id)
+                if not (id in new or id in rows or id in found or self.agent.knows(id)):
+                    new[id] = self.agent.row(request)
+        except InputError as error:
+            return refusals.bad_value(str(error))
+        rows.update(new)
+        return ids
+
+    def reward(
+        self, given: list[tuple[str, float]], now: float, store: Store
+    ) -> list[str | Refusal]:
+        """What became of each reward; those of several callers may come together."""
+        self.expire(now)
+        found = self._logged(store, [id for id, _ in given])
+        new: dict[str, float] = {}
+        statuses = [self._judge(id, reward, new, found) for id, reward in given]
+        self.agent.close(list(new), list(new.values()))
+        for id, reward in new.items():
+            self._note("reward", now, id, reward=reward)
+        return statuses
+
+    def _judge(self, id: str, reward: float, new: dict[str, float], found: Logged) -> str | Refusal:
+        """A reward is taken down as new, known already, or refused."""
+        if id not in new and id in self.agent.waiting:
+            new[id] = reward
+            return LEARNED
+        outcome = found[id][1] if id in found else None
+        if id not in new and outcome is None:
+            return refusals.unknown_decision(id)
+        if outcome is not None and outcome.kind == "expiry":
+            return refusals.expired_decision(id)
+        before = new[id] if outcome is None else outcome.reward
+        if before != reward:
+            return refusals.contradictory_reward(id, before, reward)
+        return DUPLICATE
+
+    def change_arm(self, kind: str, name: str, now: float) -> None:
+        try:
+            getattr(self.agent, ARM_CHANGES[kind])(name)
+        except InputError as error:
+            if kind == "arm_added" and name in self.agent.arms:
+                raise refusals.existing_name("an arm", name) from None
+            raise refusals.bad_value(str(error)) from None
+        self._note(kind, now, name)
+
+    def _logged(self, store: Store, ids: list[str]) -> Logged:
+        """Decisions that no longer wait, and what became of them."""
+        asked = [id for id in ids if id not in self.agent.waiting]
+        if not asked:
+            return {}
+        found = store.find(self.row.id, asked)
+        return {
+            id: (self._decision(decision), outcome)
+            for id, (decision, outcome) in found.items()
+            if decision is not None
+        }
+
+    def _decision(self, event: Event) -> AgentDecision:
+        law = np.frombuffer(event.law or b"", FLOAT).tolist()
+        arms, arm = self.agent.arms, event.arm or 0
+        return AgentDecision(event.id, arms[arm], law[arm], dict(zip(arms, law, strict=False)))
+
+    # Its log
+
+    def _note(self, kind: str, now: float, id: str, **rest: Any) -> None:
+        self.events.append(Event(self.seq + len(self.events) + 1, kind, now, id, **rest))
+
+    def _note_decision(self, id: str, row: Row, now: float) -> None:
+        arm, law, *_ = self.agent.waiting[id]
+        self._note(
+            "decision",
+            now,
+            id,
+            arm=arm,
+            probability=float(law[arm]),
+            law=law.astype(FLOAT).tobytes(),
+            context=row.context.astype(FLOAT).tobytes(),
+            available=row.available[: law.size].tobytes(),
+        )
+
+    def committed(self) -> list[Event]:
+        """What was noted is in the log now."""
+        events, self.events = self.events, []
+        self.seq += len(events)
+        self.watch(events)
+        return events
+
+    def watch(self, events: list[Event]) -> None:
+        for kind, now, group in runs(events):
+            ids = [event.id for event in group]
+            if kind == "decision":
+                slots = max(len(event.law or b"") for event in group) // FLOAT.itemsize
+                laws = np.zeros((len(group), slots), np.float32)
+                for row, event in zip(laws, group, strict=True):
+                    law = np.frombuffer(event.law or b"", FLOAT)
+                    row[: law.size] = law
+                arms = np.array([event.arm for event in group])
+                self.monitor.decided_many(ids, now, arms, laws)
+            elif kind == "reward":
+                rewards = np.array([event.reward for event in group])
+                self.monitor.answered_many(ids, now, rewards)
+            elif kind == "expiry":
+                self.monitor.expired_many(ids, now)
+
+    def replay(self, events: list[Event]) -> None:
+        """Goes through logged events, to the state that the agent had after them."""
+        for kind, now, group in runs(events):
+            ids = [event.id for event in group]
+            if kind == "decision":
+                self.agent.set_clock(now)
+                self.agent.decide_rows(ids, [self._row(event) for event in group])
+                waiting = self.agent.waiting
+                self.mismatches += sum(waiting[event.id].arm != event.arm for event in group)
+            elif kind == "reward":
+                self.agent.close(ids, [event.reward or 0.0 for event in group])
+            elif kind == "expiry":
+                self.agent.close(ids)
+            else:
+                for event in group:
+                    getattr(self.agent, ARM_CHANGES[kind])(event.id)
+        self.seq += len(events)
+
+    def _row(self, event: Event) -> Row:
+        available = np.zeros(self.agent.slots, bool)
+        told = np.frombuffer(event.available or b"", bool)
+        available[: told.size] = told
+        return Row(np.frombuffer(event.context or b"", FLOAT), available)
+
+    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
+        """The agent as it is after its last committed event, as copies."""
+        assert not self.events, "a snapshot holds committed events only"
+        return self.seq, arrays_of(self.agent)
+
+
+def runs(events: list[Event]) -> Iterator[tuple[str, float, list[Event]]]:
+    """Neighbours of one kind and one time."""
+    for (kind, now), group in groupby(events, lambda event: (event.kind, event.time)):
+        yield kind, now, list(group)
+
+
+def revive(store: Store, row: BanditRow, lease: Lease) -> LiveBandit:
+    """A bandit from its newest snapshot that is whole and the log after it."""
+    live = LiveBandit(row, lease, *newest_agent(store, row))
+    while events := store.events(row.id, live.seq):
+        live.replay(events)
+    fill(live, store)
+    return live
+
+
+def newest_agent(store: Store, row: BanditRow) -> tuple[Agent, int]:
+    for age in (0, 1):
+        kept = store.read_snapshot(row.id, age)
+        if kept:
+            try:
+                return from_bytes(kept[1]), kept[0]
+            except InputError:
+                continue  # damaged: the log has it all, too
+    return new_agent(row.config), 0
+
+
+def new_agent(config: dict[str, Any]) -> Agent:
+    return Agent(**config, remember=0)
+
+
+def fill(live: LiveBandit, store: Store) -> None:
+    """The newest decisions and what became of them, for the page."""
+    told = store.last_decisions(live.row.id, CAPACITY)
+    outcomes = [outcome for _, outcome in told if outcome]
+    past = sorted([decision for decision, _ in told] + outcomes, key=lambda event: event.seq)
+    live.watch(past)
+    agent, monitor = live.agent, live.monitor
+    monitor.decisions, monitor.rewards = agent.decisions, agent.rewards
+    monitor.expired = agent.expired

@@ -1,0 +1,299 @@
+"""The client, against a service in memory that follows the contract or breaks on purpose."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from driftbandits import InputError
+from driftbandits.client import Arm, Client, Decision, Outcome, ServiceError
+
+BANDIT = {
+    "name": "shop", "policy": "tracker", "context": ["age"], "seed": 1, "window": 86400.0,
+    "arms": [{"name": "red", "retired": False}, {"name": "green", "retired": True}],
+    "default_reward": None, "reward_range": [0, 1], "horizon": None, "created": 5.0,
+    "decisions": 4, "rewards": 3, "expired": 0, "open": 1, "worker": "http://a:1", "newer": "field",
+}  # fmt: skip
+
+
+class Service:
+    """Answers as told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.headers: list[httpx.Headers] = []
+        self.answers: list[httpx.Response | Exception] = []  # to give first
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content) if request.content else None
+        path = request.url.raw_path.decode()
+        self.asked.append((request.method, path, body))
+        self.headers.append(request.headers)
+        answer = self.answers.pop(0) if self.answers else self.usual(request.method, path, body)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def usual(self, method: str, path: str, body: Any) -> httpx.Response:
+        if path.endswith("/decisions"):
+            answer = decided(body)
+        elif path.endswith("/decisions/batch"):
+            answer = {"decisions": [decided(one) for one in body["decisions"]]}
+        elif path.endswith("/rewards"):
+            answer = rewarded(body)
+        elif path.endswith("/rewards/batch"):
+            answer = {"rewards": [rewarded(one) for one in body["rewards"]]}
+        else:
+            answer = {"bandits": [BANDIT]} if (method, path) == ("GET", "/v1/bandits") else BANDIT
+        return httpx.Response(204) if method == "DELETE" else httpx.Response(200, json=answer)
+
+
+def decided(body: dict[str, Any]) -> dict[str, Any]:
+    chances = {"red": 0.25, "green": 0.75}
+    return {"id": body["id"], "arm": "red", "probability": 0.25, "probabilities": chances}
+
+
+def rewarded(body: dict[str, Any]) -> dict[str, Any]:
+    if body["id"] == "unknown":
+        error = {
+            "code": "unknown_decision",
+            "message": "id must be known",
+            "remedy": "decide first",
+        }
+        return {"id": "unknown", "error": error}
+    return body | {"status": "learned"}
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client("http://test/", key="secret", transport=httpx.MockTransport(service)) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waits: list[float] = []
+    monkeypatch.setattr("driftbandits.client.time.sleep", waits.append)
+    return waits
+
+
+def refused(status: int, code: str = "some_code", **headers: str) -> httpx.Response:
+    error = {"code": code, "message": "name must be new, got 'shop'", "remedy": "choose another"}
+    return httpx.Response(status, json={"error": error}, headers=headers)
+
+
+def test_bandits_are_created_listed_and_deleted(client: Client, service: Service) -> None:
+    made = client.create("shop", ("red", "green"), context=["age"], window=60, seed=1)
+    assert made.arms == (Arm("red", False), Arm("green", True))
+    assert (made.context, made.reward_range, made.open) == (("age",), (0, 1), 1)
+    assert client.bandits() == [made]
+    assert client.bandit("shop") == made
+    client.delete("shop")
+    body = {"name": "shop", "arms": ["red", "green"], "context": ["age"], "policy": "tracker"}
+    assert service.asked == [
+        ("POST", "/v1/bandits", body | {"window": 60, "seed": 1}),
+        ("GET", "/v1/bandits", None),
+        ("GET", "/v1/bandits/shop", None),
+        ("DELETE", "/v1/bandits/shop", None),
+    ]
+    assert {headers["Authorization"] for headers in service.headers} == {"Bearer secret"}
+
+
+ESCAPED = {"a b?#%": "a%20b%3F%23%25", "snö☃": "sn%C3%B6%E2%98%83", "..": "%2E%2E"}
+
+
+@pytest.mark.parametrize(("name", "path"), ESCAPED.items())
+def test_names_are_escaped_in_paths(client: Client, service: Service, name: str, path: str) -> None:
+    client.retire_arm(name, "a/b")
+    assert service.asked == [("POST", f"/v1/bandits/{path}/arms/retire", {"name": "a/b"})]
+
+
+def test_arms_come_and_go(client: Client, service: Service) -> None:
+    for change in (client.add_arm, client.retire_arm, client.restore_arm):
+        assert change("shop", "blue").name == "shop"
+    ends = [path.removeprefix("/v1/bandits/shop/") for _, path, _ in service.asked]
+    assert ends == ["arms", "arms/retire", "arms/restore"]
+    assert [body for _, _, body in service.asked] == [{"name": "blue"}] * 3
+
+
+def test_a_decision_has_an_id_and_a_law(client: Client, service: Service) -> None:
+    decision = client.decide("shop", context=np.float32([1, 2.5]), available=("red",), id="mine")
+    assert decision == Decision("mine", "red", 0.25, {"red": 0.25, "green": 0.75})
+    client.decide("shop", context={"age": np.int64(3)})
+    client.decide("shop")
+    first, second, third = (body for _, _, body in service.asked)
+    assert first == {"id": "mine", "context": [1.0, 2.5], "available": ["red"]}
+    assert second["context"] == {"age": 3.0}
+    assert set(third) == {"id"}
+    assert len({second["id"], third["id"]}) == 2
+
+
+def test_many_decisions_are_one_request(client: Client, service: Service) -> None:
+    decisions = client.decide_many("shop", [{"context": [1.0]}, {"id": "mine"}, {}])
+    ((_, path, body),) = service.asked
+    assert path == "/v1/bandits/shop/decisions/batch"
+    assert [one.id for one in decisions] == [one["id"] for one in body["decisions"]]
+    assert len({"mine", *(one.id for one in decisions)}) == 3
+
+
+def test_rewards_tell_what_became_of_them(client: Client) -> None:
+    assert client.reward("shop", "a", True) == Outcome("a", 1.0, "learned")
+    good, bad = client.reward_many("shop", [("a", 0.5), ("unknown", 1)])
+    assert good == Outcome("a", 0.5, "learned")
+    assert (bad.id, bad.reward, bad.status) == ("unknown", None, "refused")
+    assert str(bad.error) == "id must be known (unknown_decision); decide first"
+
+
+def test_very_many_rewards_are_several_requests(client: Client, service: Service) -> None:
+    outcomes = client.reward_many("shop", [(str(index), index) for index in range(2500)])
+    assert [outcome.id for outcome in outcomes] == [str(index) for index in range(2500)]
+    assert [len(body["rewards"]) for _, _, body in service.asked] == [1000, 1000, 500]
+
+
+def test_the_log_is_a_file_and_the_series_a_table(client: Client, service: Service) -> None:
+    service.answers = [httpx.Response(200, content=b"PAR1"), httpx.Response(200, json={"open": 3})]
+    assert client.log("shop") == b"PAR1"
+    assert client.series("shop", points=5) == {"open": 3}
+    ends = [path.removeprefix("/v1/bandits/shop/") for _, path, _ in service.asked]
+    assert ends == ["log?format=parquet", "series?points=5"]
+
+
+def test_a_refusal_is_one_good_line(client: Client, service: Service) -> None:
+    service.answers = [refused(409, "existing_name")]
+    with pytest.raises(ServiceError) as caught:
+        client.create("shop", ["red", "green"])
+    assert (caught.value.status, caught.value.code) == (409, "existing_name")
+    assert str(caught.value) == "name must be new, got 'shop' (409 existing_name); choose another"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_an_answer_of_another_server_is_told(client: Client, service: Service, status: int) -> None:
+    service.answers = [httpx.Response(status, text="<html>hello</html>")]
+    with pytest.raises(
+        ServiceError, match=rf"http://test/v1/bandits/shop answered {status}"
+    ) as error:
+        client.bandit("shop")
+    assert error.value.code == f"http_{status}"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_waited_for(
+    client: Client, service: Service, waits: list[float], status: int
+) -> None:
+    service.answers = [refused(status, **{"Retry-After": "7"}), refused(status)]
+    client.add_arm("shop", "blue")
+    assert len(service.asked) == 3
+    assert waits[0] == 7.0
+    assert 0 < waits[1] < 1, "its own guess where the service says nothing"
+
+
+def test_it_gives_up_in_the_end(client: Client, service: Service, waits: list[float]) -> None:
+    service.answers = [refused(503, "shutting_down", **{"Retry-After": "1"})] * 9
+    with pytest.raises(ServiceError, match="503 shutting_down"):
+        client.decide("shop")
+    assert len(service.asked) == 6
+    assert waits == [1.0] * 5
+
+
+def test_nobody_waits_for_an_hour(client: Client, service: Service, waits: list[float]) -> None:
+    service.answers = [refused(429, **{"Retry-After": "3600"})]
+    with pytest.raises(ServiceError, match="429"):
+        client.decide("shop")
+    assert not waits
+
+
+Ask = Callable[[Client], Any]
+SAFE: dict[str, Ask] = {
+    "decide": lambda client: client.decide("shop"),
+    "decide_many": lambda client: client.decide_many("shop", [{}, {}]),
+    "reward": lambda client: client.reward("shop", "a", 1.0),
+    "reward_many": lambda client: client.reward_many("shop", [("a", 1.0)]),
+    "retire_arm": lambda client: client.retire_arm("shop", "red"),
+    "restore_arm": lambda client: client.restore_arm("shop", "red"),
+    "bandits": lambda client: client.bandits(),
+}
+UNSAFE: dict[str, Ask] = {
+    "create": lambda client: client.create("shop", ["red"]),
+    "add_arm": lambda client: client.add_arm("shop", "red"),
+    "delete": lambda client: client.delete("shop"),
+}
+BROKEN = [httpx.ReadError("reset"), httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("cut")]
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_broken_requests_are_repeated(client: Client, service: Service, name: str) -> None:
+    service.answers = list(BROKEN)
+    SAFE[name](client)
+    assert len(service.asked) == 4
+    assert all(asked == service.asked[0] for asked in service.asked), "with the same ids"
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+@pytest.mark.parametrize("error", BROKEN)
+def test_others_are_not(client: Client, service: Service, name: str, error: Exception) -> None:
+    """What may have happened is not asked for again."""
+    service.answers = [error]
+    with pytest.raises(ServiceError, match="http://test did not answer") as caught:
+        UNSAFE[name](client)
+    assert (caught.value.status, caught.value.code) == (0, "unreachable")
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("name", UNSAFE | SAFE)
+def test_what_was_never_sent_is_sent_again(client: Client, service: Service, name: str) -> None:
+    service.answers = [httpx.ConnectError("refused"), httpx.ConnectTimeout("slow")]
+    (UNSAFE | SAFE)[name](client)
+    assert len(service.asked) == 3
+
+
+def test_no_key_and_no_retries_can_be_asked_for(service: Service) -> None:
+    service.answers = [httpx.ConnectError("refused")]
+    client = Client("http://test", retries=0, transport=httpx.MockTransport(service))
+    with client, pytest.raises(ServiceError, match="did not answer: refused"):
+        client.bandits()
+    assert len(service.asked) == 1
+    assert "Authorization" not in service.headers[0]
+
+
+def test_several_threads_share_a_client(client: Client, service: Service) -> None:
+    ids = [str(index) for index in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert [one.id for one in pool.map(lambda id: client.decide("shop", id=id), ids)] == ids
+    assert len(service.asked) == 200
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda client: client.create("shop", "red"), "arms must be a list of names, got 'red'"),
+        (lambda client: client.decide("shop", context="12"), "context must be a list, got '12'"),
+        (lambda client: client.decide("shop", available="red"), "available must be a list"),
+        (lambda client: client.decide("shop", context=[1.0, np.nan]), "context must be a finite"),
+        (lambda client: client.decide("shop", context={"age": None}), "age must be a finite"),
+        (lambda client: client.decide_many("shop", [{"contxt": [1]}]), "did you mean 'context'"),
+        (lambda client: client.reward("shop", "a", float("inf")), "reward must be a finite number"),
+        (lambda client: client.reward("shop", "a", "1"), "reward must be a finite number, got '1'"),
+        (lambda client: client.delete(""), "bandit must be a name, got ''"),
+        (lambda client: client.log("shop", "xml"), "format must be one of parquet, csv, got 'xml'"),
+    ],
+)
+def test_mistakes_are_told(client: Client, service: Service, ask: Ask, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ask(client)
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("settings", [{"url": "localhost:8000"}, {"timeout": 0}, {"retries": -1}])
+def test_a_foolish_client_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(settings))} must be"):
+        Client(**settings)

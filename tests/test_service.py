@@ -1,0 +1,372 @@
+"""The service over HTTP: what it does, what it refuses, and that it says so in one shape."""
+
+import io
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+
+from driftbandits import build_environment, simulate
+from driftbandits.client import Client, ServiceError
+from driftbandits.keys import key
+from driftbandits.simulation import block_keys
+
+from .serving import Serving, ask, served
+
+HOSTILE = 'it\'s "<script>" 🦜 ; DROP TABLE events --'
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with served(tmp_path_factory.mktemp("service")) as serving:
+        yield serving
+
+
+def create(url: str, name: str, **rest: object) -> dict:
+    wish = {"name": name, "arms": ["red", "green"], "policy": "thompson", **rest}
+    status, answer = ask(url, "POST", "/v1/bandits", wish)
+    assert status in (200, 201), answer
+    return answer
+
+
+def events_of(url: str, name: str) -> tuple:
+    found = ask(url, "GET", f"/v1/bandits/{quote(name, safe='')}")[1]
+    return found["decisions"], found["rewards"], found["expired"], found["open"], len(found["arms"])
+
+
+def test_four_lines_decide_and_learn(service: Serving) -> None:
+    create(service.url, "shop")
+    status, decision = ask(service.url, "POST", "/v1/bandits/shop/decisions", {})
+    assert status == 200
+    assert decision["probabilities"][decision["arm"]] == decision["probability"]
+    assert sum(decision["probabilities"].values()) == pytest.approx(1)
+    reward = {"id": decision["id"], "reward": 1}
+    path = "/v1/bandits/shop/rewards"
+    assert ask(service.url, "POST", path, reward)[1]["status"] == "learned"
+    assert ask(service.url, "POST", path, reward)[1]["status"] == "duplicate"
+    status, answer = ask(service.url, "POST", path, {**reward, "reward": 0})
+    assert status == 409
+    assert answer["error"]["code"] == "contradictory_reward"
+    assert set(answer["error"]) == {"code", "message", "remedy"}
+
+
+def test_the_same_id_is_the_same_decision(service: Serving) -> None:
+    create(service.url, "twice")
+    path = "/v1/bandits/twice/decisions"
+    first = [ask(service.url, "POST", path, {"id": f"a{i}"})[1] for i in range(20)]
+    for decision in first[:10]:
+        body = {"id": decision["id"], "reward": 0.5}
+        assert ask(service.url, "POST", "/v1/bandits/twice/rewards", body)[0] == 200
+    again = ask(
+        service.url, "POST", f"{path}/batch", {"decisions": [{"id": f"a{i}"} for i in range(20)]}
+    )
+    assert again[1]["decisions"] == first
+    assert events_of(service.url, "twice")[0] == 20
+
+
+def test_a_batch_of_rewards_answers_each(service: Serving) -> None:
+    create(service.url, "many")
+    asked = {"decisions": [{"id": f"b{i}"} for i in range(3)]}
+    assert ask(service.url, "POST", "/v1/bandits/many/decisions/batch", asked)[0] == 200
+    pairs = [("b0", 1), ("b0", 1), ("b1", 0), ("b1", 1), ("nobody", 1)]
+    body = {"rewards": [{"id": id, "reward": reward} for id, reward in pairs]}
+    _, answer = ask(service.url, "POST", "/v1/bandits/many/rewards/batch", body)
+    found = [x.get("status") or x["error"]["code"] for x in answer["rewards"]]
+    assert found == [
+        "learned", "duplicate", "learned", "contradictory_reward", "unknown_decision",
+    ]  # fmt: skip
+
+
+def test_the_window_passes(service: Serving) -> None:
+    create(service.url, "hasty", window=0.3, default_reward=0.0)
+    _, decision = ask(service.url, "POST", "/v1/bandits/hasty/decisions", {})
+    while events_of(service.url, "hasty")[2] == 0:
+        time.sleep(0.05)
+    body = {"id": decision["id"], "reward": 1}
+    status, answer = ask(service.url, "POST", "/v1/bandits/hasty/rewards", body)
+    assert (status, answer["error"]["code"]) == (409, "expired_decision")
+
+
+def test_arms_come_and_go(service: Serving) -> None:
+    create(service.url, "arms")
+    path = "/v1/bandits/arms/arms"
+    for name in ("blue", HOSTILE):
+        assert ask(service.url, "POST", path, {"name": name})[0] == 201
+    assert ask(service.url, "POST", path, {"name": "blue"})[0] == 409
+    assert ask(service.url, "POST", f"{path}/retire", {"name": "red"})[0] == 200
+    _, bandit = ask(service.url, "POST", f"{path}/retire", {"name": "red"})
+    assert [(arm["name"], arm["retired"]) for arm in bandit["arms"]] == [
+        ("red", True), ("green", False), ("blue", False), (HOSTILE, False),
+    ]  # fmt: skip
+    body = {"decisions": [{}] * 50}
+    made = ask(service.url, "POST", "/v1/bandits/arms/decisions/batch", body)[1]["decisions"]
+    assert {decision["arm"] for decision in made} == {"green", "blue", HOSTILE}
+    assert ask(service.url, "POST", f"{path}/restore", {"name": "red"})[0] == 200
+    only = {"available": ["red"]}
+    assert ask(service.url, "POST", "/v1/bandits/arms/decisions", only)[1]["arm"] == "red"
+
+
+def test_a_bandit_with_an_odd_name(service: Serving) -> None:
+    create(service.url, HOSTILE)
+    path = f"/v1/bandits/{quote(HOSTILE, safe='')}"
+    assert ask(service.url, "GET", path)[1]["name"] == HOSTILE
+    assert ask(service.url, "POST", f"{path}/decisions", {"id": HOSTILE})[1]["id"] == HOSTILE
+    assert ask(service.url, "DELETE", path)[0] == 204
+    assert ask(service.url, "GET", path)[0] == 404
+
+
+def test_creating_again(service: Serving) -> None:
+    first = create(service.url, "again")
+    assert create(service.url, "again")["seed"] == first["seed"]
+    wish = {"name": "again", "arms": ["other"], "policy": "thompson"}
+    status, answer = ask(service.url, "POST", "/v1/bandits", wish)
+    assert (status, answer["error"]["code"]) == (409, "existing_name")
+
+
+BAD = {
+    "no JSON": (b"{", 400),
+    "not UTF-8": (b'{"id": "\xff"}', 400),
+    "NaN": (b'{"id": "c", "context": [NaN, 1]}', 400),
+    "infinity": (b'{"id": "c", "context": [1e999, 1]}', 422),
+    "a list": (b"[]", 422),
+    "unknown field": (b'{"colour": 1}', 422),
+    "context too short": (b'{"context": [1]}', 422),
+    "context of text": (b'{"context": ["a", "b"]}', 422),
+    "context by wrong names": (b'{"context": {"age": 1, "year": 2}}', 422),
+    "unknown arm": (b'{"context": [1, 2], "available": ["blue"]}', 422),
+    "no arm": (b'{"context": [1, 2], "available": []}', 422),
+    "id with a zero": (b'{"context": [1, 2], "id": "a\\u0000"}', 422),
+    "id with a new line": (b'{"context": [1, 2], "id": "a\\n"}', 422),
+    "half a character": (b'{"context": [1, 2], "id": "\\ud800"}', 400),
+    "empty id": (b'{"context": [1, 2], "id": ""}', 422),
+    "long id": (b'{"context": [1, 2], "id": "' + b"a" * 201 + b'"}', 422),
+    "deep": (b'{"id": ' + b"[" * 100_000, 422),
+    "huge": (b" " * 4_000_001, 413),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_decisions_are_refused(service: Serving, case: str) -> None:
+    create(service.url, "careful", context=["age", "hour"])
+    before = events_of(service.url, "careful")
+    body, expected = BAD[case]
+    status, answer = ask(service.url, "POST", "/v1/bandits/careful/decisions", body)
+    assert status == expected
+    assert set(answer["error"]) == {"code", "message", "remedy"}
+    assert events_of(service.url, "careful") == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": "x", "reward": NaN}', b'{"id": "x", "reward": 1e999}',
+        b'{"id": "x", "reward": "1"}', b'{"id": "x", "reward": null}', b'{"id": "x"}',
+        b'{"id": 3, "reward": 1}', b'{"id": "a\\u0000", "reward": 1}', b'{"id": "no", "reward": 1}',
+    ],
+)  # fmt: skip
+def test_bad_rewards_are_refused(service: Serving, body: bytes) -> None:
+    create(service.url, "strict")
+    ask(service.url, "POST", "/v1/bandits/strict/decisions", {"id": "x"})
+    status, answer = ask(service.url, "POST", "/v1/bandits/strict/rewards", body)
+    assert status in (400, 404, 422)
+    assert answer["error"]["remedy"]
+    assert events_of(service.url, "strict")[1] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arms": []}, {"arms": ["a", "a"]}, {"arms": ["a\n"]}, {"policy": "unifrom"},
+        {"policy": "oracle"},
+        {"policy": "recurrent(hidden=-1)"}, {"policy": "__import__('os')"}, {"window": 0},
+        {"reward_range": [1, 0]}, {"name": "a/b"}, {"name": ".."}, {"name": ""}, {"seed": -1},
+        {"context": ["a"] * 1001}, {"arms": [str(i) for i in range(1001)]}, {"horizon": 0},
+    ],
+)  # fmt: skip
+def test_bad_bandits_are_refused(service: Serving, change: dict) -> None:
+    before = len(ask(service.url, "GET", "/v1/bandits")[1]["bandits"])
+    wish = {"name": "bad", "arms": ["red"], "policy": "thompson", **change}
+    status, answer = ask(service.url, "POST", "/v1/bandits", wish)
+    assert status == 422, answer
+    assert answer["error"]["message"]
+    assert len(ask(service.url, "GET", "/v1/bandits")[1]["bandits"]) == before
+
+
+def test_unknown_paths_and_methods(service: Serving) -> None:
+    for method, path, expected in [
+        ("GET", "/nothing", 404), ("PUT", "/v1/bandits", 405), ("GET", "/v1/bandits/nobody", 404),
+        ("POST", "/v1/bandits/nobody/decisions", 404), ("GET", "/v1/bandits/nobody/log", 404),
+    ]:  # fmt: skip
+        status, answer = ask(service.url, method, path, {} if method == "POST" else None)
+        assert (status, set(answer["error"])) == (expected, {"code", "message", "remedy"})
+
+
+def test_the_log_as_a_file(service: Serving) -> None:
+    create(service.url, "logged", context=["age", "hour"], policy="lin_ts")
+    for i in range(5):
+        body = {"id": f"l{i}", "context": {"hour": i, "age": 0.1}}
+        ask(service.url, "POST", "/v1/bandits/logged/decisions", body)
+        if i < 3:
+            ask(service.url, "POST", "/v1/bandits/logged/rewards", {"id": f"l{i}", "reward": i})
+    csv = pl.read_csv(io.BytesIO(ask(service.url, "GET", "/v1/bandits/logged/log")[1]))
+    content = ask(service.url, "GET", "/v1/bandits/logged/log?format=parquet")[1]
+    table = pl.read_parquet(io.BytesIO(content))
+    for found in (csv, table):
+        assert found["id"].to_list() == [f"l{i}" for i in range(5)]
+        assert found["context.hour"].to_list() == [0, 1, 2, 3, 4]
+        assert found["reward"].to_list() == [0, 1, 2, None, None]
+        assert found["status"].to_list() == ["rewarded"] * 3 + ["open"] * 2
+        assert found["probability"].min() > 0
+    assert ask(service.url, "GET", "/v1/bandits/logged/log?format=xls")[0] == 422
+
+
+def test_an_empty_log_has_its_columns(service: Serving) -> None:
+    create(service.url, "empty")
+    content = ask(service.url, "GET", "/v1/bandits/empty/log?format=parquet")[1]
+    table = pl.read_parquet(io.BytesIO(content))
+    assert table.height == 0
+    assert "probability" in table.columns
+
+
+def test_health_metrics_and_pages(service: Serving) -> None:
+    assert ask(service.url, "GET", "/healthz")[0] == 200
+    assert ask(service.url, "GET", "/readyz")[0] == 200
+    text = ask(service.url, "GET", "/metrics")[1].decode()
+    assert 'driftbandits_events_total{kind="decision"}' in text
+    assert b"<html" in ask(service.url, "GET", "/")[1].lower()
+    assert b"<html" in ask(service.url, "GET", "/docs")[1].lower()
+    assert ask(service.url, "GET", "/openapi.json")[1]["openapi"].startswith("3.")
+
+
+def test_a_slow_head_is_cut_off(tmp_path: Path) -> None:
+    """A connection on which nothing comes is closed; so is one whose body never ends."""
+    with served(tmp_path) as serving:
+        with socket.create_connection(("127.0.0.1", serving.port), timeout=60) as idle:
+            idle.sendall(b"POST /v1/bandits HTTP/1.1\r\nHost: a\r\n")
+            assert idle.recv(100) == b""
+        with socket.create_connection(("127.0.0.1", serving.port), timeout=60) as slow:
+            slow.sendall(b"POST /v1/bandits HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{")
+            assert b" 408 " in slow.recv(1000)
+
+
+def test_keys_and_roles(tmp_path: Path) -> None:
+    with served(tmp_path, keys=True) as serving:
+        admin = serving.said[0].strip() if len(serving.said) == 1 else serving.said[1].strip()
+        assert admin.startswith("db_")
+        wish = {"name": "shop", "arms": ["a", "b"], "policy": "thompson"}
+        status, answer = ask(serving.url, "POST", "/v1/bandits", wish)
+        assert (status, answer["error"]["code"]) == (401, "no_key")
+        assert ask(serving.url, "POST", "/v1/bandits", wish, key="db_wrong")[0] == 401
+        assert ask(serving.url, "POST", "/v1/bandits", wish, key=admin)[0] == 201
+        keys = {role: made_key(tmp_path, role) for role in ("decide", "read")}
+        path = "/v1/bandits/shop"
+        assert ask(serving.url, "POST", f"{path}/decisions", {}, key=keys["decide"])[0] == 200
+        status, answer = ask(serving.url, "GET", f"{path}/log", key=keys["decide"])
+        assert (status, answer["error"]["code"]) == (403, "wrong_role")
+        assert ask(serving.url, "GET", f"{path}/log", key=keys["read"])[0] == 200
+        assert ask(serving.url, "POST", f"{path}/decisions", {}, key=keys["read"])[0] == 403
+        assert ask(serving.url, "DELETE", path, key=keys["decide"])[0] == 403
+        assert ask(serving.url, "GET", "/healthz")[0] == 200
+    content = (tmp_path / "driftbandits.sqlite").read_bytes()
+    assert not any(each.encode() in content for each in [admin, *keys.values()])
+
+
+def made_key(data: Path, role: str) -> str:
+    from click.testing import CliRunner
+
+    from driftbandits.cli import cli
+
+    made = CliRunner().invoke(cli, ["keys", "create", "--role", role, "--data", str(data)])
+    assert made.exit_code == 0, made.output
+    return made.output.strip()
+
+
+def test_without_keys_only_on_loopback(tmp_path: Path) -> None:
+    from driftbandits import InputError
+    from driftbandits.service.server import serve
+
+    with pytest.raises(InputError, match=r"--host must be .*, got '0.0.0.0'"):
+        serve(tmp_path, None, "0.0.0.0", 0, None, without_keys=True)
+
+
+def test_a_graceful_stop_keeps_everything(tmp_path: Path) -> None:
+    with served(tmp_path) as serving:
+        create(serving.url, "kept", policy="tracker", seed=3)
+        for i in range(30):
+            body = {"id": f"k{i}"}
+            ask(serving.url, "POST", "/v1/bandits/kept/decisions", body)
+            ask(serving.url, "POST", "/v1/bandits/kept/rewards", {**body, "reward": i % 2})
+        before = events_of(serving.url, "kept")
+        assert serving.stop() == 0
+        serving.start()
+        assert events_of(serving.url, "kept") == before
+        body = {"id": "k3"}
+        assert (
+            ask(serving.url, "POST", "/v1/bandits/kept/rewards", {**body, "reward": 1})[1]["status"]
+            == "duplicate"
+        )
+
+
+def test_two_services_in_one_folder(tmp_path: Path) -> None:
+    from driftbandits import InputError
+    from driftbandits.service.server import serve
+
+    with served(tmp_path), pytest.raises(InputError, match="--data must be a folder that no other"):
+        serve(tmp_path, None, "127.0.0.1", 0, None, without_keys=True)
+
+
+@pytest.mark.parametrize("policy", ["thompson", "tracker"])
+def test_decides_as_the_simulation_does(service: Serving, policy: str) -> None:
+    """Fed with a simulated run's rewards, the service pulls the same arms."""
+    steps, name = 150, f"simulated-{policy}"
+    trace = simulate(policy, "bernoulli(num_arms=4)", horizon=steps, seed=5, record_every=1)
+    pulls = np.diff(trace.pulls[0], axis=0, prepend=0).argmax(axis=1)
+    arms = [str(i) for i in range(4)]
+    wish = {"name": name, "arms": arms, "policy": policy, "seed": 5, "horizon": steps}
+    assert ask(service.url, "POST", "/v1/bandits", wish)[0] == 201
+    world = build_environment("bernoulli(num_arms=4)")
+    keys = block_keys(key(5), 1, 0)
+    state, made = world.init(keys.world_start[0]), []
+    rewards = jax.jit(world.rewards)
+    with Client(service.url) as client:
+        for t in range(steps):
+            decision = client.decide(name)
+            arm = int(decision.arm)
+            moment = jax.random.fold_in(keys.steps[0, 1], t)
+            client.reward(
+                name, decision.id, float(rewards(moment, state, np.zeros(0)).sampled[arm])
+            )
+            state = world.advance(state, arm)
+            made.append(arm)
+    assert made == pulls.tolist()
+
+
+def test_the_client_meets_the_service(service: Serving) -> None:
+    with Client(service.url) as client:
+        client.create("friend", ["a", "b"], context=["x"], policy="lin_ts")
+        made = client.decide_many("friend", [{"context": [i]} for i in range(3)])
+        statuses = client.reward_many("friend", [(decision.id, 1.0) for decision in made])
+        assert [outcome.status for outcome in statuses] == ["learned"] * 3
+        client.add_arm("friend", "c")
+        client.retire_arm("friend", "a")
+        client.restore_arm("friend", "a")
+        assert [arm.name for arm in client.bandit("friend").arms] == ["a", "b", "c"]
+        assert len(client.series("friend")["last"]) == 3
+        assert client.log("friend", "csv").startswith(b"id,time,context.x,arm,")
+        assert "friend" in [bandit.name for bandit in client.bandits()]
+        client.delete("friend")
+        with pytest.raises(ServiceError, match="no bandit named 'friend'"):
+            client.bandit("friend")
+
+
+def test_the_description_names_every_message(service: Serving) -> None:
+    described = json.dumps(ask(service.url, "GET", "/openapi.json")[1])
+    for name in ("NewBandit", "NewDecision", "MadeDecision", "NewReward", "Learned", "Error"):
+        assert f'"#/components/schemas/{name}"' in described
