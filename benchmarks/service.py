@@ -6,6 +6,7 @@ daemon, ParetoBandit's router in this process, and our Agent in this process.
 """
 
 import json
+import logging
 import os
 import re
 import socket
@@ -14,16 +15,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from http.client import HTTPConnection, HTTPException
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import numpy as np
 
 from benchmarks.measuring import PAUSE, REPEATS, Goal, Part, Series, ratios
 from benchmarks.peers import version_of
-from driftbandits.agent import Agent, Request
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.requests import Request
 
 ROOT = Path(__file__).parent.parent
 ARMS = [f"arm{i}" for i in range(10)]
@@ -49,43 +52,31 @@ class Serving(NamedTuple):
 def service(folder: str) -> Iterator[Serving]:
     """The durable default."""
     command = [sys.executable, "-m", "driftbandits.cli", "serve", "--data", folder]
-    process = subprocess.Popen(
-        [*command, "--without-keys", "--port", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    command += ["--without-keys", "--port", "0"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
         said = re.search(r"serves at http://[^:]+:(\d+)", process.stdout.readline())
         assert said, "the service ended before it served"
         serving = Serving(process, int(said[1]))
-        wait_for(lambda: ask(serving.port, "GET", "/readyz"))
+        wait_for(lambda: ask(serving.port, "/readyz"))
         yield serving
     finally:
         process.terminate()
         process.wait(STARTING)
 
 
-def wait_for(attempt: Callable[[], object]) -> None:
-    end = time.monotonic() + STARTING
-    while True:
-        try:
-            attempt()
-            return
-        except (OSError, HTTPException):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+def wait_for(attempt: Callable[[], Any]) -> Any:
+    for _ in range(20 * STARTING):
+        with suppress(OSError, HTTPException):
+            return attempt()
+        time.sleep(0.05)
+    raise TimeoutError("nothing answers")
 
 
-def ask(port: int, method: str, path: str, body: object = None) -> None:
-    connection = HTTPConnection("127.0.0.1", port, timeout=STARTING)
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body))
-        answer = connection.getresponse()
-        text = answer.read()
-    finally:
-        connection.close()
-    if answer.status >= 300:
-        raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+def ask(port: int, path: str, body: object = None) -> None:
+    content = None if body is None else json.dumps(body).encode()
+    urlopen(f"http://127.0.0.1:{port}{path}", content, STARTING).close()  # a refusal is an error
 
 
 def seconds_on_core(pid: int) -> float:
@@ -98,19 +89,16 @@ def asking(serving: Serving, policy: str, batch: int | None, context: int, name:
     """A bandit of its own and a client that asks for it."""
     names = [f"x{i}" for i in range(context)]
     bandit = {"name": name, "arms": ARMS, "policy": policy, "context": names, "seed": 0}
-    ask(serving.port, "POST", "/v1/bandits", bandit)
-    client = [sys.executable, "-m", "benchmarks.load", str(serving.port), name]
-    client += ["--connections", str(CONNECTIONS[batch]), "--context", str(context)]
-    client += [] if batch is None else ["--batch", str(batch)]
+    ask(serving.port, "/v1/bandits", bandit)
+    client = f"-m benchmarks.load {serving.port} {name} --connections {CONNECTIONS[batch]}"
+    client += f" --context {context}" + (f" --batch {batch}" if batch else "")
 
     def take(seconds: float) -> Figures:
-        timing = ["--seconds", str(seconds), "--warm-up", str(seconds / 8)]
+        timing = f" --seconds {seconds} --warm-up {seconds / 8}"
+        command = [sys.executable, *(client + timing).split()]
         before = seconds_on_core(serving.process.pid)
-        done = subprocess.run([*client, *timing], cwd=ROOT, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
-        busy = seconds_on_core(serving.process.pid) - before
-        told = json.loads(done.stdout)
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        busy, told = seconds_on_core(serving.process.pid) - before, json.loads(done.stdout)
         whole = told["pairs"] * (1 + 1 / 8)  # with the warming up
         return told | {"pairs": told["pairs"] / told["seconds"], "busy": busy / whole * 1e6}
 
@@ -148,8 +136,6 @@ def agent(policy: str, context: int, batch: int | None) -> Turn:
 
 def paretobandit(folder: str | None) -> Turn:
     """Its router in this process, with its store in memory or in a file."""
-    import logging
-
     from pareto_bandit import BanditRouter
     from pareto_bandit.feature_service import FeatureService
     from pareto_bandit.storage import EphemeralContextStore, SqliteContextStore
@@ -158,7 +144,7 @@ def paretobandit(folder: str | None) -> Turn:
     price = {"input_cost_per_m": 1.0, "output_cost_per_m": 1.0}
     store = SqliteContextStore(Path(folder) / "contexts.db") if folder else EphemeralContextStore()
     router = BanditRouter.create(
-        {name: price for name in ARMS}, priors="none", bandit_seed=0, context_store=store,
+        dict.fromkeys(ARMS, price), priors="none", bandit_seed=0, context_store=store,
         feature_service=FeatureService.for_precomputed(FEATURES + 1),
     )  # fmt: skip
     rng = np.random.default_rng(0)
@@ -180,9 +166,7 @@ def vowpal_wabbit() -> Iterator[socket.socket]:
     code = f"from vowpalwabbit import Workspace; Workspace({VW.format(port=port)!r}).run_parser()"
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
-        found: list[socket.socket] = []
-        wait_for(lambda: found.append(socket.create_connection(("127.0.0.1", port), STARTING)))
-        with found[0] as connection:
+        with wait_for(lambda: socket.create_connection(("127.0.0.1", port))) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             yield connection
     finally:
@@ -192,21 +176,15 @@ def vowpal_wabbit() -> Iterator[socket.socket]:
 
 def daemon(connection: socket.socket, batch: int) -> Turn:
     """The law of a context comes back; the arm is drawn here, its cost and probability go there."""
-    rng, lines = np.random.default_rng(0), connection.makefile("rb")
+    rng, lines = np.random.default_rng(0), connection.makefile()
 
     def exchange(examples: list[str]) -> list[str]:
         connection.sendall("".join(f"{example}\n" for example in examples).encode())
-        answers: list[str] = []
-        while len(answers) < len(examples):
-            line = lines.readline().decode().strip()
-            answers += [line] if line else []  # empty ones are between them
-        return answers
+        return [next(filter(str.strip, lines)) for _ in examples]  # empty lines are between them
 
     def step() -> int:
-        numbers = rng.random((batch, FEATURES)).tolist()
-        contexts = [
-            "| " + " ".join(f"x{i}:{value:.4f}" for i, value in enumerate(row)) for row in numbers
-        ]
+        rows = rng.random((batch, FEATURES)).tolist()
+        contexts = ["| " + " ".join(f"x{i}:{x:.4f}" for i, x in enumerate(row)) for row in rows]
         labelled = []
         for context, answer in zip(contexts, exchange(contexts), strict=True):
             law = [float(pair.partition(":")[2]) for pair in answer.split(",")]
@@ -275,9 +253,8 @@ def goals(found: dict[str, list[Figures]]) -> list[Goal]:
     for policy, aim in AIMS.items():
         alone, many = f"service, {policy}, single", f"service, {policy}, batches of {BATCH}"
         goals.append(Goal(f"{alone}: pairs per second", figure(alone), low=aim))
-        for kind, name in (("decide", "decision"), ("reward", "reward")):
-            what = f"{alone}: ms, p99 of a {name}"
-            goals.append(Goal(what, figure(alone, f"{kind}_p99"), high=LONGEST))
+        for key, what in (("decide_p99", "a decision"), ("reward_p99", "a reward")):
+            goals.append(Goal(f"{alone}: ms, p99 of {what}", figure(alone, key), high=LONGEST))
         low = 10 * aim if policy in TENFOLD else None
         goals.append(Goal(f"{many}: pairs per second", figure(many), low=low))
     context = f"tracker with a context of {FEATURES}, single"
@@ -286,8 +263,8 @@ def goals(found: dict[str, list[Figures]]) -> list[Goal]:
         (f"Agent, {context}", "ParetoBandit, in memory"),
         (f"Agent, {context}", "ParetoBandit, SQLite"),
     ]:
-        what = f"{mine}: times as many pairs as {peer}"
-        goals.append(Goal(what, ratios(figure(mine), figure(peer))))
+        times = ratios(figure(mine), figure(peer))
+        goals.append(Goal(f"{mine}: times as many pairs as {peer}", times))
     return goals
 
 
@@ -295,29 +272,25 @@ def notes() -> list[str]:
     return [
         f"{len(ARMS)} arms. A pair is a decision and its reward. The service flushes both to its "
         "SQLite file before it answers; client and service share the machine's cores.",
-        f"{CONNECTIONS[None]} connections for single pairs: of 8, 16, 32 and 64, more than 32 only "
-        "made the answers later, while fewer left a flush to fewer callers and cost the service "
-        f"more time on the core. {CONNECTIONS[BATCH]} for batches: of 1, 2, 4 and 8 none saved "
-        "time, and one leaves the service idle while the client thinks.",
-        f"ParetoBandit {version_of('paretobandit')}: calls of a library in one process, no HTTP; "
-        f"LinUCB with forgetting on {FEATURES} numbers and a constant. In memory it keeps nothing; "
-        "its SQLite store keeps the context of a decision (WAL, synchronous NORMAL: not flushed at "
-        "each commit), on a new connection each time. What was learned is on the disk only "
-        "when one saves it.",
+        f"{CONNECTIONS[None]} connections for single pairs, of 8, 16, 32 and 64 on a busy machine: "
+        "fewer cost the service more time on the core; 64 cost a tenth less, but answers came "
+        f"later. {CONNECTIONS[BATCH]} for batches: 1, 2, 4 and 8 cost the same.",
+        f"ParetoBandit {version_of('paretobandit')}: calls in one process, no HTTP; LinUCB with "
+        f"forgetting on {FEATURES} numbers and a constant. Its SQLite store flushes the context of "
+        "each decision; what was learned is on the disk only when one saves it.",
         "Agent is our library in the same process, nothing on the disk: the like-for-like "
-        "comparison. Its `tracker` gives the probability of every arm, ParetoBandit's choice none.",
+        "comparison. It also gives the probability of every arm; ParetoBandit's router does not.",
         f"Vowpal Wabbit {version_of('vowpalwabbit')}: its daemon over plain TCP, one connection; "
-        f"cb_explore, epsilon-greedy, {FEATURES} numbers. It keeps nothing on the disk, no ids "
-        "and no open decisions: the client draws the arm and sends the context again.",
+        f"cb_explore, epsilon-greedy, {FEATURES} numbers. It keeps nothing on the disk and no open "
+        "decisions: the client draws the arm and sends the context again with the reward.",
     ]
 
 
 def service_load(short: bool) -> Part:
     """Everything in turns, on a disk: a folder for temporary files may be in memory."""
-    kept = ROOT / "results" / "bench"
-    kept.mkdir(parents=True, exist_ok=True)
+    (ROOT / "results").mkdir(exist_ok=True)
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=kept))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "results"))
         connection = stack.enter_context(vowpal_wabbit())
         turns = over_http(stack.enter_context(service(folder)))
         turns["Vowpal Wabbit, single"] = daemon(connection, 1)

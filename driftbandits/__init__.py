@@ -36,6 +36,11 @@ _HOMES = {
     "run_experiment": "runner",
     "run_experiments": "runner",
     "compare": "comparison",
+    "Agent": "agents.agent",
+    "AgentDecision": "agents.requests",
+    "Request": "agents.requests",
+    "Client": "client",
+    "ServiceError": "client",
     "to_gymnasium": "neighbours.gym",
     "from_gymnasium": "neighbours.gym",
     "external_policy": "neighbours.external",
@@ -48,7 +53,10 @@ _HOMES = {
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
+    from driftbandits.agents.agent import Agent
+    from driftbandits.agents.requests import AgentDecision, Request
     from driftbandits.check import InputError
+    from driftbandits.client import Client, ServiceError
     from driftbandits.comparison import compare
     from driftbandits.core import (
         BanditSpec,

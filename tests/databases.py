@@ -28,6 +28,7 @@ ODD = [
     " ",
 ]
 GONE = -1.0  # a lease that has run out before it began
+CHANGES = ["added", "retired", "restored"]  # of arms
 NUMBERS = itertools.count()
 NO_WAITING = ["fsync", "full_page_writes", "synchronous_commit"]  # for disks; it is thrown away
 

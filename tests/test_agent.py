@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError
-from driftbandits.agent import Agent, Request, own_id
+from driftbandits.agents.agent import Agent, Request, own_id
 
 ODD_NAMES = [
     " ",

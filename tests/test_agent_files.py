@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError
-from driftbandits.agent import Agent
-from driftbandits.agent_file import VERSION, from_bytes, to_bytes
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.file import VERSION, from_bytes, to_bytes
 
 from .saved_agents.make import AGENTS, goes_on
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from driftbandits import POLICIES
-from driftbandits.agent import Agent, AgentDecision
-from driftbandits.agent_file import from_bytes, to_bytes
+from driftbandits.agents.agent import Agent, AgentDecision
+from driftbandits.agents.file import from_bytes, to_bytes
 
 from .problems import looks_at_context
 

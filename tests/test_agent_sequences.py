@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from driftbandits.agent import Agent
-from driftbandits.agent_file import from_bytes, to_bytes
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.file import from_bytes, to_bytes
 
 WINDOW = 10
 MOST_ARMS = 4  # of three sizes of the policy's memory; each is compiled once

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driftbandits import build_environment, simulate
-from driftbandits.agent import Agent
+from driftbandits.agents.agent import Agent
 from driftbandits.core import Environment
 from driftbandits.keys import key
 from driftbandits.simulation import block_keys

@@ -26,7 +26,8 @@ LAYERS = [
     {"compute", "planning", "ranking"},
     {"cluster", "assembly"},
     {"runner"},
-    {"comparison", "report", "neighbours"},
+    {"comparison", "report", "neighbours", "agents"},
+    {"service", "client"},
     {"console"},
     {"cli"},
 ]

@@ -1,7 +1,5 @@
 """Everything that the OpenAPI description allows, and what it does not, without a server error."""
 
-from pathlib import Path
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
@@ -35,9 +33,7 @@ schema = schemathesis.openapi.from_dict(description())
 
 
 @schema.parametrize()
-@settings(
-    max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_server_error(case, url: str) -> None:
     if case.operation.label == "POST /v1/bandits" and isinstance(case.body, dict):
         case.body["policy"] = "thompson"  # others take seconds to compile, and are tested elsewhere

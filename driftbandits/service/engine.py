@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from driftbandits.agent import Request
-from driftbandits.agent_file import packed
+from driftbandits.agents.file import packed
+from driftbandits.agents.requests import Request
 from driftbandits.service import refusals
 from driftbandits.service.gauges import Gauges
 from driftbandits.service.live import LiveBandit, revive

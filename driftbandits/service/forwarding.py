@@ -9,7 +9,7 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
-from driftbandits import agent_checks
+from driftbandits.agents import checks
 from driftbandits.service import refusals
 from driftbandits.service.http import Limits, read_body
 from driftbandits.service.refusals import Elsewhere
@@ -30,7 +30,7 @@ class Forwarder:
     async def look_for(self, bandit: str) -> None:
         """Raises Elsewhere where another worker has the bandit, or 404 where nobody has it."""
         found = self._known.get(bandit)
-        if not agent_checks.is_name(bandit):
+        if not checks.is_name(bandit):
             raise refusals.unknown_bandit(bandit)
         if found is None or time.monotonic() - found[0] > KNOWN_FOR:
             row = await asyncio.to_thread(self._store.bandit, bandit)

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from driftbandits import agent_checks
-from driftbandits.agent import Request as Asked
+from driftbandits.agents import checks
+from driftbandits.agents.requests import Request as Asked
 from driftbandits.service import messages as m
 from driftbandits.service import refusals
 from driftbandits.service.engine import ChangeArm, Decide, Delete, Engine, Look, Reward, Wish
@@ -39,14 +39,14 @@ class Handlers:
     # Bandits
 
     async def create(self, request: Request, body: m.NewBandit) -> Response:
-        agent_checks.name("name", body.name)
+        checks.name("name", body.name)
         if body.name in (".", ".."):  # browsers drop them from a path
             raise refusals.bad_value(f"name must be another than {body.name!r}")
         config = {
             "arms": body.arms, "context": body.context, "policy": body.policy,
             "seed": secrets.randbelow(2**31) if body.seed is None else body.seed,
             "window": body.window, "default_reward": body.default_reward,
-            "reward_range": list(body.reward_range), "horizon": body.horizon,
+            "reward_range": list(body.reward_range), "noise": body.noise, "horizon": body.horizon,
         }  # fmt: skip
         await asyncio.to_thread(try_out, config)
         row = await asyncio.to_thread(self.store.create_bandit, body.name, config)
@@ -85,7 +85,7 @@ class Handlers:
     # Arms
 
     async def add_arm(self, request: Request, body: m.ArmName) -> Response:
-        agent_checks.name("arm", body.name)
+        checks.name("arm", body.name)
         return await self._change(request, "arm_added", body.name, 201)
 
     async def retire_arm(self, request: Request, body: m.ArmName) -> Response:
@@ -138,7 +138,7 @@ class Handlers:
         """From the database: whoever has the bandit, the log is the same."""
         name, kind = request.path_params["bandit"], request.query_params.get("format", "csv")
         row = None
-        if agent_checks.is_name(name):
+        if checks.is_name(name):
             row = await asyncio.to_thread(self.store.bandit, name)
         if row is None:
             raise refusals.unknown_bandit(name)
@@ -163,12 +163,12 @@ class Handlers:
 
 def asked(body: m.NewDecision) -> Asked:
     if body.id is not None:
-        agent_checks.name("id", body.id)
+        checks.name("id", body.id)
     return Asked(body.context, body.available, body.id)
 
 
 def pair(body: m.NewReward) -> tuple[str, float]:
-    return agent_checks.name("id", body.id), agent_checks.reward(body.reward)
+    return checks.name("id", body.id), checks.reward(body.reward)
 
 
 def learned(body: m.NewReward, status: str | Refusal) -> dict[str, Any]:
@@ -207,6 +207,7 @@ def describe(live: LiveBandit) -> m.Bandit:
         window=agent.window,
         default_reward=agent.default_reward,
         reward_range=agent.reward_range,
+        noise=agent.noise,
         horizon=agent.horizon,
         created=live.row.created,
         decisions=agent.decisions,

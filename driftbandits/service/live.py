@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from driftbandits.agent import DUPLICATE, LEARNED, Agent, AgentDecision, Request, Row
-from driftbandits.agent_file import arrays_of, from_bytes
+from driftbandits.agents.agent import DUPLICATE, LEARNED, Agent
+from driftbandits.agents.file import arrays_of, from_bytes
+from driftbandits.agents.requests import AgentDecision, Request, Row
 from driftbandits.check import InputError
 from driftbandits.service import refusals
 from driftbandits.service.monitor import CAPACITY, Monitor

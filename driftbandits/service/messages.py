@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-LARGEST = 3.4e38  # of float32
+from driftbandits.agents.checks import LARGEST
+
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 BanditName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^/]+$")]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
@@ -24,6 +25,7 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     window: Annotated[float, Meta(gt=0, le=1e9)] | None = 86400.0
     default_reward: Number | None = None
     reward_range: tuple[Number, Number] = (0.0, 1.0)
+    noise: Annotated[float, Meta(gt=0, le=LARGEST)] = 0.5
     horizon: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
 
 
@@ -43,6 +45,7 @@ class Bandit(Struct):
     window: float | None
     default_reward: float | None
     reward_range: tuple[float, float]
+    noise: float
     horizon: int | None
     created: float
     decisions: int

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from driftbandits.agent import Agent
-from driftbandits.agent_file import VERSION
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.file import VERSION
 
 HERE = Path(__file__).parent
 AGENTS: dict[str, tuple[str, list[str]]] = {

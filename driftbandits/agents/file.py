@@ -11,37 +11,35 @@ import io
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from driftbandits import __version__, check
-from driftbandits.agent import Agent
-from driftbandits.open_decisions import Answered, Open
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.open_decisions import Answered, Open
 
 VERSION = 1
 FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 SETTINGS = (
-    "policy", "seed", "context", "window", "default_reward", "reward_range", "horizon",
-    "remember", "max_open",
+    "policy", "seed", "context", "window", "default_reward", "reward_range", "noise",
+    "horizon", "remember", "max_open",
 )  # fmt: skip
 
 
 def write_agent(agent: Agent, path: Path) -> None:
     """Whole or not at all: beside the file first, then in its place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("wb") as file:
             file.write(to_bytes(agent))
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read_agent(path: Path) -> Agent:

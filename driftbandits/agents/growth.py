@@ -8,8 +8,8 @@ between other things (a network's input is context, last arm, reward), what foll
 import jax
 import numpy as np
 
+from driftbandits.agents.words import WORD, Layout, columns
 from driftbandits.core import PyTree
-from driftbandits.words import WORD, Layout, columns
 
 
 def grown(known: PyTree, fresh: PyTree, arms: int, more: int) -> PyTree:

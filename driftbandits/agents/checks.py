@@ -3,6 +3,7 @@
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,15 +13,15 @@ from driftbandits import check
 Context = Sequence[float] | Mapping[str, float]
 Asked = TypeVar("Asked", bound=tuple[Any, ...])
 LONGEST_NAME = 200
+LARGEST = 1e12  # its square, too, is a number in float32, so that no reward can break a policy
 
 
 def arguments(
     arms: Sequence[str],
     context: Sequence[str],
     policy: str,
-    window: float | None,
-    default_reward: float | None,
     reward_range: tuple[float, float],
+    noise: float,
     horizon: int | None,
 ) -> None:
     if not isinstance(policy, str):
@@ -29,15 +30,19 @@ def arguments(
     names("context", context)
     if not arms:
         check.fail("arms", "a list of at least one name", arms)
-    if window is not None:
-        check.positive(window=window)
-    if default_reward is not None:
-        reward(default_reward, "default_reward")
+    check.positive(noise=noise)
     if horizon is not None:
         check.whole(horizon=horizon)
     ends = list(reward_range) if isinstance(reward_range, list | tuple) else []
     if len(ends) != 2 or not all(map(check.is_number, ends)) or not ends[0] < ends[1]:
         check.fail("reward_range", "two numbers, the lower first", reward_range)
+
+
+def waiting(window: float | None, default_reward: float | None) -> None:
+    if window is not None:
+        check.positive(window=window)
+    if default_reward is not None:
+        reward(default_reward, "default_reward")
 
 
 def names(kind: str, given: Sequence[str]) -> None:
@@ -72,15 +77,19 @@ def arm(given: object, known: Iterable[str]) -> str:
 
 
 def reward(given: object, kind: str = "reward") -> float:
-    if isinstance(given, float | int) and not isinstance(given, bool) and fits(given):
-        return float(given)
-    if not check.is_number(given):
-        check.fail(kind, "a finite number", given)
-    return float(given)  # type: ignore[arg-type]
+    if not isinstance(given, Real) or isinstance(given, bool) or not abs(float(given)) <= LARGEST:
+        check.fail(kind, f"a finite number of at most {LARGEST:g} in size", given)
+    return float(given)
 
 
-def fits(number: float) -> bool:
-    return abs(number) <= check.LARGEST  # also refuses NaN
+def pairs(given: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Of ids and rewards."""
+    found = []
+    for each in given:
+        if not isinstance(each, tuple | list) or len(each) != 2:
+            check.fail("rewards", "pairs of an id and a reward", each)
+        found.append((name("id", each[0]), reward(each[1])))
+    return found
 
 
 def moment(given: object) -> float:
@@ -103,8 +112,8 @@ def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
     if row.shape != (len(known),):
         rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
         check.fail("context", rule, given)
-    if row.size and not (np.abs(row) <= check.LARGEST).all():
-        check.fail("context", "a list of finite numbers", given)
+    if row.size and not (np.abs(row) <= LARGEST).all():
+        check.fail("context", f"a list of finite numbers of at most {LARGEST:g} in size", given)
     return row
 
 

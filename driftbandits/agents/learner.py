@@ -16,12 +16,12 @@ import numpy as np
 from jax import Array
 
 from driftbandits import check
+from driftbandits.agents.growth import grown, rows_grown
+from driftbandits.agents.words import WORD, Layout, layout_of, pack, unpack
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
-from driftbandits.growth import grown, rows_grown
 from driftbandits.keys import THREEFRY, key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import OPTIONS, block_keys
-from driftbandits.words import WORD, Layout, layout_of, pack, unpack
 
 TOGETHER = 64  # decisions or rewards in one call of a program, at the most
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandits.learner import Acts
-from driftbandits.words import WORD
+from driftbandits.agents.learner import Acts
+from driftbandits.agents.words import WORD
 
 FIRST_ROWS = 64
 

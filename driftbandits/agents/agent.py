@@ -10,41 +10,19 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from driftbandits import agent_checks, check
-from driftbandits.agent_checks import Context
+from driftbandits import check
+from driftbandits.agents import checks
+from driftbandits.agents.checks import Context
+from driftbandits.agents.learner import Learner
+from driftbandits.agents.open_decisions import Answered, Open, OpenDecisions
+from driftbandits.agents.requests import AgentDecision, Request, Row
 from driftbandits.core import BanditSpec
-from driftbandits.learner import Learner
-from driftbandits.open_decisions import Answered, Open, OpenDecisions
 
 LEARNED, DUPLICATE = "learned", "duplicate"
-
-
-class Request(NamedTuple):
-    """What a decision is asked for with."""
-
-    context: Context = ()  # numbers in the order of the context's names, or by name
-    available: Sequence[str] | None = None  # arms; none is all that are not retired
-    id: str | None = None  # the caller's own; none makes one
-
-
-class Row(NamedTuple):
-    """A request as the policy sees it."""
-
-    context: np.ndarray  # (context_dim,)
-    available: np.ndarray  # (slots,) bool
-
-
-class AgentDecision(NamedTuple):
-    """An arm, and with which probability it and the others were chosen."""
-
-    id: str
-    arm: str
-    probability: float
-    probabilities: dict[str, float]
 
 
 class Agent:
@@ -58,6 +36,7 @@ class Agent:
         window: seconds after which a decision no longer waits for its reward; none waits for ever.
         default_reward: learnt when the window has passed; none forgets the decision.
         reward_range: lowest and highest reward, for the policies that need to know.
+        noise: of the rewards, a sub-Gaussian constant, for the policies that need to know.
         horizon: how many decisions there will be, if that is known.
         remember: answered decisions whose repetition is recognised.
         max_open: decisions that wait at a time; one more, and the oldest one's window is over.
@@ -73,21 +52,24 @@ class Agent:
         window: float | None = None,
         default_reward: float | None = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
+        noise: float = 0.5,
         horizon: int | None = None,
         remember: int = 10_000,
         max_open: int = 100_000,
     ) -> None:
-        agent_checks.arguments(arms, context, policy, window, default_reward, reward_range, horizon)
+        checks.arguments(arms, context, policy, reward_range, noise, horizon)
+        checks.waiting(window, default_reward)
         check.whole(seed=seed, remember=remember, at_least=0)
         check.whole(max_open=max_open)
         self.policy, self.seed, self.context = policy, seed, tuple(context)
         self.window, self.default_reward = window, default_reward
-        self.reward_range, self.horizon = (reward_range[0], reward_range[1]), horizon
+        self.reward_range = reward_range[0], reward_range[1]
+        self.noise, self.horizon = noise, horizon
         self.remember, self.max_open = remember, max_open
         self._names = {name: index for index, name in enumerate(arms)}
         self._arms = list(arms)
         self._active = np.ones(len(arms), bool)  # spare slots are not active
-        spec = BanditSpec(len(arms), len(context), horizon, self.reward_range)
+        spec = BanditSpec(len(arms), len(context), horizon, self.reward_range, noise)
         self._learner = Learner(policy, spec, seed)
         self._open = OpenDecisions(self._learner.ticket_width)
         self._answered: dict[str, Answered] = {}
@@ -149,14 +131,14 @@ class Agent:
         self, requests: Iterable[Request | Mapping[str, object]], *, now: float | None = None
     ) -> list[AgentDecision]:
         """One decision after the other; nothing is decided if one of the requests is refused."""
-        asked = [
-            r if isinstance(r, Request) else agent_checks.request(r, Request) for r in requests
-        ]
+        asked = [r if isinstance(r, Request) else checks.request(r, Request) for r in requests]
         ids = self._ids(asked)
         rows: dict[str, Row] = {}  # of the new ones; what is asked for twice is decided once
         for id, request in zip(ids, asked, strict=True):
             if id not in rows and not self.knows(id):
                 rows[id] = self.row(request)
+        if len(rows) > self.max_open:
+            check.fail("requests", f"at most {self.max_open} (max_open) at a time", len(rows))
         known = {id: self.decision(id) for id in ids if id not in rows}  # before they are forgotten
         self.expire(now, room=len(rows))
         self.decide_rows(list(rows), list(rows.values()))
@@ -172,7 +154,7 @@ class Agent:
                 ids.append(id)
                 number += 1
             else:
-                ids.append(agent_checks.name("id", request.id))
+                ids.append(checks.name("id", request.id))
         return ids
 
     def knows(self, id: str) -> bool:
@@ -181,7 +163,7 @@ class Agent:
 
     def row(self, request: Request) -> Row:
         """A request as the policy sees it; refuses what makes no sense."""
-        context = agent_checks.context_row(request.context, self.context)
+        context = checks.context_row(request.context, self.context)
         return Row(context, self._mask(request.available))
 
     def _mask(self, available: Sequence[str] | None) -> np.ndarray:
@@ -190,7 +172,7 @@ class Agent:
         if isinstance(available, str) or not isinstance(available, Iterable):
             check.fail("available", "a list of names", available)
         mask = np.zeros_like(self._active)
-        mask[[self._names[agent_checks.arm(name, self._names)] for name in available]] = True
+        mask[[self._names[checks.arm(name, self._names)] for name in available]] = True
         mask &= self._active
         if not mask.any():
             check.fail("available", "a list with an arm that is not retired", list(available))
@@ -223,7 +205,7 @@ class Agent:
         self, rewards: Iterable[tuple[str, float]], *, now: float | None = None
     ) -> list[str]:
         """One reward after the other; nothing is learnt if one of them is refused."""
-        given = [(id, agent_checks.reward(value)) for id, value in rewards]
+        given = checks.pairs(rewards)
         self.expire(now)
         new: dict[str, float] = {}
         statuses = [self._status(id, value, new) for id, value in given]
@@ -232,7 +214,6 @@ class Agent:
 
     def _status(self, id: str, reward: float, new: dict[str, float]) -> str:
         """Takes a reward down as new, or knows it already, or refuses it."""
-        agent_checks.name("id", id)
         if id in new:
             if new[id] != reward:
                 contradiction(id, new[id], reward)
@@ -255,7 +236,7 @@ class Agent:
         Every call of `decide` and `reward` does it, too. Time never goes back. Where there is no
         room for so many more, the oldest ones go too.
         """
-        self.set_clock(time.time() if now is None else agent_checks.moment(now))
+        self.set_clock(time.time() if now is None else checks.moment(now))
         over = [] if self.window is None else self._open.until(self._clock - self.window)
         crowded = self._open.oldest(len(self._open.waiting) + room - self.max_open)
         ended = max(over, crowded, key=len)
@@ -288,7 +269,7 @@ class Agent:
 
     def add_arm(self, name: str) -> None:
         """One more arm, which starts from the prior."""
-        agent_checks.name("arm", name)
+        checks.name("arm", name)
         if name in self._names:
             check.fail("arm", "a new name (restore_arm brings back a retired one)", name)
         if len(self._names) == self._active.size:
@@ -299,13 +280,13 @@ class Agent:
 
     def retire_arm(self, name: str) -> None:
         """Is not chosen any more; what is known of it stays, and its late rewards are learnt."""
-        index = self._names[agent_checks.arm(name, self._names)]
+        index = self._names[checks.arm(name, self._names)]
         if self._active[index] and self._active.sum() == 1:
             check.fail("arm", "another than the last one that is not retired", name)
         self._active[index] = False
 
     def restore_arm(self, name: str) -> None:
-        self._active[self._names[agent_checks.arm(name, self._names)]] = True
+        self._active[self._names[checks.arm(name, self._names)]] = True
 
     def _widen(self, slots: int) -> None:
         self._active = np.append(self._active, np.zeros(slots - self._active.size, bool))
@@ -315,14 +296,14 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Writes everything into one file, whole or not at all."""
-        from driftbandits.agent_file import write_agent
+        from driftbandits.agents.file import write_agent
 
         write_agent(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Agent":
         """The agent of a file; it goes on as if it had never stopped."""
-        from driftbandits.agent_file import read_agent
+        from driftbandits.agents.file import read_agent
 
         return read_agent(Path(path))
 

@@ -1,0 +1,1 @@
+"""An agent: a policy made stateful, that decides for real users and learns when rewards come."""
