@@ -22,9 +22,7 @@ def test_what_is_no_reward_is_refused_with_the_whole_batch(reward: Any) -> None:
     agent = shop()
     agent.decide_many([{"id": "x"}, {"id": "y"}], now=0)
     before = agent._learner.state()
-    with pytest.raises(
-        InputError, match=r"reward must be a finite number of at most 1e\+12 in size, got"
-    ):
+    with pytest.raises(InputError, match="reward must be a finite number, of at most 1e12, got"):
         agent.reward_many([("x", 1.0), ("y", reward)], now=0)
     assert agent.open == ["x", "y"]
     assert same_state(agent, before)
@@ -60,11 +58,11 @@ def test_a_refused_reward_changes_nothing(second: tuple[Any, float], message: st
         ({"context": [1, None]}, "context must be a list of numbers, got [1, None]"),
         (
             {"context": [1, np.nan]},
-            "context must be a list of finite numbers of at most 1e+12 in size, got [1, nan]",
+            "context must be a list of finite numbers, of at most 1e12, got [1, nan]",
         ),
         (
             {"context": [1, 1e39]},
-            "context must be a list of finite numbers of at most 1e+12 in size, got [1, 1e+39]",
+            "context must be a list of finite numbers, of at most 1e12, got [1, 1e+39]",
         ),
         ({"context": {"age": 1}}, "context must be numbers for exactly age, hour, got {'age': 1}"),
         ({}, "context must be 2 numbers (age, hour), got ()"),
@@ -108,7 +106,7 @@ def test_a_refused_request_changes_nothing(request_: Any, message: str) -> None:
         ({"window": np.inf}, "window must be a positive number, got inf"),
         (
             {"default_reward": np.nan},
-            "default_reward must be a finite number of at most 1e+12 in size, got nan",
+            "default_reward must be a finite number, of at most 1e12, got nan",
         ),
         ({"reward_range": (1, 0)}, "reward_range must be two numbers, the lower first, got (1, 0)"),
         ({"horizon": 0}, "horizon must be a whole number of at least 1, got 0"),

@@ -77,9 +77,16 @@ def arm(given: object, known: Iterable[str]) -> str:
 
 
 def reward(given: object, kind: str = "reward") -> float:
-    if not isinstance(given, Real) or isinstance(given, bool) or not abs(float(given)) <= LARGEST:
-        check.fail(kind, f"a finite number of at most {LARGEST:g} in size", given)
+    if not isinstance(given, Real) or isinstance(given, bool) or not fits(given):
+        check.fail(kind, "a finite number, of at most 1e12", given)
     return float(given)
+
+
+def fits(number: Real) -> bool:
+    try:
+        return abs(float(number)) <= LARGEST  # which NaN is not
+    except OverflowError:
+        return False
 
 
 def pairs(given: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -113,7 +120,7 @@ def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
         rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
         check.fail("context", rule, given)
     if row.size and not (np.abs(row) <= LARGEST).all():
-        check.fail("context", f"a list of finite numbers of at most {LARGEST:g} in size", given)
+        check.fail("context", "a list of finite numbers, of at most 1e12", given)
     return row
 
 
