@@ -1,6 +1,6 @@
 """What is said over HTTP, in JSON: requests, answers and their bounds."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -124,11 +124,3 @@ class NewRewards(Struct, forbid_unknown_fields=True):
 
 class LearnedMany(Struct):
     rewards: list[Learned]
-
-
-class Series(Struct):
-    """What the page draws: see docs/service.md."""
-
-    name: str
-    now: float
-    series: dict[str, Any]

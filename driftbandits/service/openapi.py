@@ -75,11 +75,16 @@ def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
     }
     if route.role:
         described["security"] = [{"key": []}]
-        described["description"] = f"Needs a key with the role `{route.role}`, or `admin`."
+        described["description"] = needed(route.role)
     if route.body:
         content = {"application/json": {"schema": schemas[route.body]}}
         described["requestBody"] = {"required": True, "content": content}
     return described
+
+
+def needed(role: str) -> str:
+    also = "" if role == "admin" else ", or `admin`"
+    return f"Needs a key with the role `{role}`{also}."
 
 
 def parameters(route: Route) -> list[dict[str, Any]]:
