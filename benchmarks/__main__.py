@@ -29,7 +29,7 @@ PARTS = {  # name: module, function, minutes it takes, about
     "memory": ("growth", "memory", 12),
     "tricks": ("tricks", "tricks", 5),
     "first": ("first_result", "first_result", 2),
-    "service": ("service", "service_load", 8),
+    "service": ("service", "service_load", 9),
 }
 
 

@@ -43,7 +43,7 @@ def test_command_lines_run(line: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", blocks("python"), ids=["first", "use", "read_back", "add_a_policy"]
+    "code", blocks("python"), ids=["first", "agent", "use", "read_back", "add_a_policy"]
 )
 def test_python_examples_run(code: str, place: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(place)

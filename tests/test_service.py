@@ -2,7 +2,10 @@
 
 import io
 import json
+import re
+import shlex
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,13 +45,13 @@ def events_of(url: str, name: str) -> tuple:
 
 
 def test_four_lines_decide_and_learn(service: Serving) -> None:
-    create(service.url, "shop")
-    status, decision = ask(service.url, "POST", "/v1/bandits/shop/decisions", {})
+    create(service.url, "stand")
+    status, decision = ask(service.url, "POST", "/v1/bandits/stand/decisions", {})
     assert status == 200
     assert decision["probabilities"][decision["arm"]] == decision["probability"]
     assert sum(decision["probabilities"].values()) == pytest.approx(1)
     reward = {"id": decision["id"], "reward": 1}
-    path = "/v1/bandits/shop/rewards"
+    path = "/v1/bandits/stand/rewards"
     assert ask(service.url, "POST", path, reward)[1]["status"] == "learned"
     assert ask(service.url, "POST", path, reward)[1]["status"] == "duplicate"
     status, answer = ask(service.url, "POST", path, {**reward, "reward": 0})
@@ -370,3 +373,22 @@ def test_the_description_names_every_message(service: Serving) -> None:
     described = json.dumps(ask(service.url, "GET", "/openapi.json")[1])
     for name in ("NewBandit", "NewDecision", "MadeDecision", "NewReward", "Learned", "Error"):
         assert f'"#/components/schemas/{name}"' in described
+
+
+def test_the_lines_of_the_readme_run(service: Serving) -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    (lines,) = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    first, *curls = lines.splitlines()
+    assert first == "driftbandits serve --without-keys &"
+    answers = []
+    for line in curls:
+        line = line.replace("localhost:8000", service.url)
+        done = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True)
+        answers.append(done.stdout)
+    assert '"policy":"tracker"' in answers[0]
+    assert '"id":"visit-1","arm":' in answers[1]
+    assert '"status":"learned"' in answers[2]
+    assert answers[3].splitlines()[1].startswith("visit-1,")
+    (code,) = re.findall(r"^```python client\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(compile(code.replace("http://localhost:8000", service.url), "README.md", "exec"), {})
+    assert events_of(service.url, "shop")[:2] == (2, 2)

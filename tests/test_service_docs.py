@@ -14,8 +14,8 @@ import pytest
 
 import driftbandits
 from driftbandits.service.http import USUAL
+from tests.browser import Chromium, Tab
 from tests.serving import Serving, ask, served
-from tests.test_service_page import Chromium, Tab
 
 DOCS = Path(__file__).parents[1] / "docs"
 SOURCES = Path(driftbandits.__file__).parent / "service"
