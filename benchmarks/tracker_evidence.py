@@ -28,6 +28,7 @@ ORDER = [
     "paper", "paper_rotting", "paper_wheels", "field", "field_contexts", "judging",
     "judging_contexts", "stress", "very_many_arms", "long",
 ]  # fmt: skip
+SLOW = ["paper_rotting_slow", "judging_slow", "judging_contexts_slow", "long_slow"]
 PAPER = {
     "The paper's problems, without contexts", "The paper's rotting arms", "The paper's wheels",
 }  # fmt: skip
@@ -149,13 +150,13 @@ def verdict_line(results: Results) -> list[str]:
     ]
 
 
-def section(results: Results) -> list[str]:
+def section(results: Results, level: str = "##") -> list[str]:
     experiment, about = results.experiment, results.provenance
     seconds = sum(piece["seconds"] for piece in about["pieces"].values())
     place = experiment.name.split("/")[-1]
     size = f"{experiment.runs} runs of {experiment.horizon:,} pulls, seed {experiment.seed}"
     return [
-        f"## {experiment.title}\n",
+        f"{level} {experiment.title}\n",
         f"{size}; {len(experiment.policies) - 1} other policies; {duration(seconds)} of one core; "
         f"revision {about['revision']}, driftbandits {about['driftbandits']}, "
         f"{about['machine']}\n",
@@ -200,7 +201,7 @@ def ablation(results: Results) -> str:
     return f"{experiment.runs} runs, seed {experiment.seed}:\n\n{ablation_table(results)}"
 
 
-def page(sections: list[str], tried: list[str]) -> str:
+def page(sections: list[str], slow: list[str], tried: list[str]) -> str:
     parts = [
         "# The tracker's evidence\n",
         "Made by `driftbandits run tracker`, published by `make tracker`;",
@@ -208,11 +209,12 @@ def page(sections: list[str], tried: list[str]) -> str:
         "policy of the table, each as it comes and with its best settings in hindsight: chosen for",
         "each problem on the runs that are shown. The claim is that it is below all of them; one",
         "that is surely lower refutes it. No correction is made for the number of comparisons.",
-        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are not among",
-        "the others here; [the field](../field/README.md) has them, on fewer runs.\n",
+        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are beside it",
+        "[on fewer runs](#slow-policies) of the same worlds, and in [the field](../field/README.md);",
+        "the figure and the count in the README are without them.\n",
         "![regret on every problem](headline.png)\n",
     ]
-    return "\n".join([*parts, *sections, *ablations(tried)])
+    return "\n".join([*parts, *sections, "## Slow policies\n", *slow, *ablations(tried)])
 
 
 def counted(groups: list[Row]) -> str:
@@ -228,23 +230,33 @@ def counted(groups: list[Row]) -> str:
     )
 
 
+def published(place: Path) -> Results:
+    """The results of a folder, with their table and settings beside the page."""
+    results, target = read_results(place), TARGET / place.name
+    target.mkdir(parents=True, exist_ok=True)
+    write_csv(target / "table.csv", final_table(results))
+    shutil.copy(place / "experiment.json", target / "experiment.json")
+    return results
+
+
 def main() -> None:
     places = {place.name: place for place in finished(SOURCE)}
     if not places:
         raise SystemExit("error: give `driftbandits run tracker` first, or `make tracker`")
     groups: dict[str, list[Row]] = {}
     sections: list[str] = []
+    slow: list[str] = []
     for name in ORDER:
         if name in places:  # one after the other: a table may fill the memory
-            results = read_results(places[name])
+            results = published(places[name])
             groups[results.experiment.title] = rows(results)
             sections += section(results)
-            (TARGET / name).mkdir(parents=True, exist_ok=True)
-            write_csv(TARGET / name / "table.csv", final_table(results))
-            shutil.copy(places[name] / "experiment.json", TARGET / name / "experiment.json")
+    for name in SLOW:
+        if name in places:
+            slow += section(published(places[name]), level="###")
     tried = [ablation(read_results(places[name])) for name in ABLATIONS if name in places]
     headline(groups).savefig(TARGET / "headline.png", dpi=120)
-    (TARGET / "README.md").write_text(page(sections, tried))
+    (TARGET / "README.md").write_text(page(sections, slow, tried))
     everything = [row for group in groups.values() for row in group]
     paper = [row for title, group in groups.items() if title in PAPER for row in group]
     text = README.read_text()
