@@ -1,34 +1,58 @@
 """The service as an ASGI application, put together from its parts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route as Endpoint
 
+from driftbandits.service import refusals
 from driftbandits.service.engine import Engine
 from driftbandits.service.forwarding import Forwarder
 from driftbandits.service.gauges import Gauges
 from driftbandits.service.handlers import Handlers
-from driftbandits.service.http import USUAL, Limits, answer, decoded, guarded, read_body, refused
+from driftbandits.service.http import (
+    USUAL,
+    Answer,
+    Gone,
+    Limits,
+    Message,
+    Receive,
+    Request,
+    Send,
+    answer,
+    decoded,
+    read_body,
+    refusal_for,
+    refused,
+    send_answer,
+    too_slow,
+)
 from driftbandits.service.keyring import Keyring
 from driftbandits.service.openapi import description
 from driftbandits.service.refusals import Refusal
-from driftbandits.service.routes import ROUTES, Route
+from driftbandits.service.routes import ONE, ROUTES, Route
 from driftbandits.service.store import Store
 
-POLICY = (
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 )
-HEADERS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
+HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
+BANDITS = ONE.removesuffix("{bandit}")
+
+
+class Place(NamedTuple):
+    """A route at work."""
+
+    route: Route
+    handler: Callable[[Request, Any], Awaitable[Answer]]
+    decoder: msgspec.json.Decoder[Any] | None
+    name: str
 
 
 class Service:
@@ -50,73 +74,118 @@ class Service:
         self._keyring = Keyring(store, open_to_all)
         self._limits = limits
         self._forwarder = Forwarder(store, worker)
-        self._handlers = Handlers(store, self.engine, self._forwarder, limits)
-        self.app = Starlette(
-            routes=[*map(self._endpoint, ROUTES), *pages()],
-            lifespan=self._lifespan,
-            exception_handlers={HTTPException: no_such_page},
-        )
+        handlers = Handlers(store, self.engine, self._forwarder)
+        self._places: dict[str, dict[str, Place]] = {}  # by path, by method
+        for route in ROUTES:
+            decoder = decoder_of(route)
+            name = f"{route.method} {route.path}"
+            place = Place(route, getattr(handlers, route.handler), decoder, name)
+            self._places.setdefault(route.path, {})[route.method] = place
+        self._pages = pages()
 
-    @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        request, begin = Request(scope), time.perf_counter()
+        self.gauges.now_in_flight += 1
+        try:
+            name, given = await self._answer(request, receive)
+        except Gone:
+            return
+        finally:
+            self.gauges.now_in_flight -= 1
+        self.gauges.served(name, given.status, time.perf_counter() - begin)
+        await send_answer(send, given)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """From the start of the server to its end."""
+        await receive()
         self.engine.start()
-        yield
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
         self.stopping = True
         await asyncio.to_thread(self.engine.stop)
         await self._forwarder.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
-    def _endpoint(self, route: Route) -> Endpoint:
-        handler = getattr(self._handlers, route.handler)
-        decoder: msgspec.json.Decoder[Any] | None = (
-            None if route.body is None else msgspec.json.Decoder(route.body)
-        )
+    async def _answer(self, request: Request, receive: Receive) -> tuple[str, Answer]:
+        """The name of the route and its answer, whatever happens."""
+        page = self._pages.get(request.path)
+        if page is not None and request.method in ("GET", "HEAD"):
+            return request.path, page
+        try:
+            place = self._find(request)
+        except Refusal as refusal:
+            return "none", refused(refusal)
+        try:
+            return place.name, await self._handle(place, request, receive)
+        except Gone:
+            raise
+        except Exception as error:
+            return place.name, refused(refusal_for(error, place.name))
 
-        async def handle(request: Request) -> Response:
-            if route.role:
-                await self._check_key(request, route.role)
-            body = None
-            if decoder is not None:
-                request.state.body = await read_body(request, self._limits)
-                body = decoded(decoder, request.state.body)
-            return await handler(request, body)
+    def _find(self, request: Request) -> Place:
+        path = request.path
+        if path.startswith(BANDITS):
+            raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
+            name, slash, rest = raw[len(BANDITS) :].partition("/")
+            request.bandit = unquote(name)
+            path = f"{ONE}{slash}{rest}" if name else path
+        places = self._places.get(path)
+        if places is None:
+            raise no_such_path(404, "no_such_path", request)
+        place = places.get(request.method)
+        if place is None:
+            raise no_such_path(405, "wrong_method", request)
+        return place
 
-        safe = guarded(
-            handle, f"{route.method} {route.path}", self._limits, self.gauges,
-            lambda: self.stopping and route.handler != "healthy",
-        )  # fmt: skip
-        return Endpoint(route.path, safe, methods=[route.method])
+    async def _handle(self, place: Place, request: Request, receive: Receive) -> Answer:
+        if self.stopping and place.route.handler != "healthy":
+            raise refusals.stopping()
+        if self.gauges.now_in_flight > self._limits.in_flight:
+            raise refusals.too_busy("requests in flight")
+        if place.route.role:
+            await self._check_key(request, place.route.role)
+        arrived = False
+        try:
+            async with asyncio.timeout(self._limits.body_seconds) as patience:
+                if place.decoder is not None:
+                    request.body = await read_body(request, receive, self._limits)
+                arrived = True
+                patience.reschedule(patience_until(self._limits.answer_seconds))
+                body = None if place.decoder is None else decoded(place.decoder, request.body)
+                return await place.handler(request, body)
+        except TimeoutError:
+            if arrived:
+                raise
+            raise too_slow(self._limits) from None
 
     async def _check_key(self, request: Request, role: str) -> None:
-        header = request.headers.get("authorization")
+        header = request.header(b"authorization")
         if not self._keyring.check_cached(header, role):
             await asyncio.to_thread(self._keyring.check, header, role)
 
 
-def pages() -> list[Endpoint]:
+def decoder_of(route: Route) -> msgspec.json.Decoder[Any] | None:
+    return None if route.body is None else msgspec.json.Decoder(route.body)
+
+
+def patience_until(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+def pages() -> dict[str, Answer]:
     """The pages for people, and the description for programs."""
-    text: dict[str, Any] = {"/openapi.json": description()}
     here = resources.files("driftbandits.service")
-
-    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
-        content = (here / name).read_text(encoding="utf-8")
-
-        async def show(request: Request) -> Response:
-            return HTMLResponse(content, headers=HEADERS)
-
-        return show
-
-    async def openapi(request: Request) -> Response:
-        return answer(200, text["/openapi.json"])
-
-    return [
-        Endpoint("/", page("page.html")),
-        Endpoint("/docs", page("docs.html")),
-        Endpoint("/openapi.json", openapi),
-    ]
+    html = partial(Answer, 200, media="text/html; charset=utf-8", headers=HEADERS)
+    return {
+        "/": html(body=(here / "page.html").read_bytes()),
+        "/docs": html(body=(here / "docs.html").read_bytes()),
+        "/openapi.json": answer(200, description()),
+    }
 
 
-async def no_such_page(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    code = {404: "no_such_path", 405: "wrong_method"}.get(status, "refused")
-    message = f"{request.method} {request.url.path} is not something that can be asked"
-    return refused(Refusal(status, code, message, "/docs shows what can be asked"))
+def no_such_path(status: int, code: str, request: Request) -> Refusal:
+    message = f"{request.method} {request.path} is not something that can be asked"
+    return Refusal(status, code, message, "/docs shows what can be asked")

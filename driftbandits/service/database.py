@@ -40,12 +40,12 @@ def parse(url: str) -> sa.URL:
 
 
 def connect(url: str) -> sa.Engine:
-    """A pool of connections, each tried before it is used: a server may have been away."""
+    """A pool of connections; those to a server are tried first, as it may have been away."""
     parsed = parse(url)
     if parsed.drivername.startswith("sqlite"):
         options: dict[str, Any] = {"connect_args": {"timeout": PATIENCE, **parsed.query}}
         options["connect_args"]["timeout"] = float(options["connect_args"]["timeout"])
-        engine = sa.create_engine(parsed.set(query={}), pool_pre_ping=True, **options)
+        engine = sa.create_engine(parsed.set(query={}), **options)
         event.listen(engine, "connect", set_up_sqlite)
         event.listen(engine, "begin", begin_sqlite)
         return engine

@@ -7,33 +7,42 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, Response, StreamingResponse
 
 from driftbandits.service import refusals
+from driftbandits.service.http import Answer
 from driftbandits.service.live import FLOAT
 from driftbandits.service.records import BanditRow, Told
 from driftbandits.service.store import Store
 
+PART = 1 << 20
 OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
 
 
-async def log_response(store: Store, row: BanditRow, kind: str) -> Response:
-    if kind not in ("csv", "parquet"):
-        raise refusals.bad_value(f"format must be one of csv, parquet, got {kind!r}")
+async def log_answer(store: Store, row: BanditRow, kind: str) -> Answer:
     if kind == "csv":
-        return StreamingResponse(csv_lines(store, row), media_type="text/csv")
+        return Answer(200, media="text/csv; charset=utf-8", more=csv_lines(store, row))
+    if kind != "parquet":
+        raise refusals.bad_value(f"format must be one of csv, parquet, got {kind!r}")
     path = await asyncio.to_thread(write_parquet, store, row)
-    remove = BackgroundTask(path.unlink, missing_ok=True)
-    media = "application/vnd.apache.parquet"
-    return FileResponse(path, media_type=media, filename="log.parquet", background=remove)
+    name = (("content-disposition", 'attachment; filename="log.parquet"'),)
+    return Answer(200, b"", "application/vnd.apache.parquet", name, file_parts(path))
 
 
-async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[str]:
+async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
     pages, header = tables(store, row), True
     while (table := await asyncio.to_thread(next, pages, None)) is not None:
-        yield table.write_csv(include_header=header)
+        yield table.write_csv(include_header=header).encode()
         header = False
+
+
+async def file_parts(path: Path) -> AsyncIterator[bytes]:
+    """The content of a file that is removed when it is through."""
+    try:
+        with path.open("rb") as file:
+            while part := await asyncio.to_thread(file.read, PART):
+                yield part
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def write_parquet(store: Store, row: BanditRow) -> Path:

@@ -6,12 +6,10 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from starlette.requests import Request
-from starlette.responses import Response
 
 from driftbandits.agents import checks
 from driftbandits.service import refusals
-from driftbandits.service.http import Limits, read_body
+from driftbandits.service.http import Answer, Request
 from driftbandits.service.refusals import Elsewhere
 from driftbandits.service.store import Store
 
@@ -43,26 +41,25 @@ class Forwarder:
         if found[1]:
             raise Elsewhere(found[1])
 
-    async def forward(self, request: Request, url: str, limits: Limits) -> Response:
-        body = getattr(request.state, "body", None)
-        if body is None:
-            body = await read_body(request, limits)
-        path = request.scope["raw_path"].decode()
-        query = request.scope["query_string"].decode()
+    async def forward(self, request: Request, url: str) -> Answer:
+        path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
+        query = request.scope["query_string"].decode("latin-1")
         target = f"{url}{path}?{query}" if query else f"{url}{path}"
-        there = await self._send(request, request.method, target, body)
-        kept = {key: there.headers[key] for key in ("retry-after",) if key in there.headers}
-        kind = there.headers.get("content-type")
-        return Response(there.content, there.status_code, kept, kind)
+        there = await self._send(request, request.method, target, request.body)
+        kept = tuple((key, there.headers[key]) for key in ("retry-after",) if key in there.headers)
+        return Answer(there.status_code, there.content, there.headers.get("content-type"), kept)
 
     async def describe(self, request: Request, url: str, bandit: str) -> Any:
         there = await self._send(request, "GET", f"{url}/v1/bandits/{quote(bandit, safe='')}", b"")
         return there.json() if there.status_code == 200 else None
 
     async def _send(self, request: Request, method: str, url: str, body: bytes) -> httpx.Response:
-        if FORWARDED in request.headers:  # the other one thinks that we have it: it is on its way
+        if request.header(
+            FORWARDED.encode()
+        ):  # the other one thinks that we have it: it is on its way
             raise refusals.moving()
-        headers = {key: request.headers[key] for key in PASSED_ON if key in request.headers}
+        given = {key: request.header(key.encode()) for key in PASSED_ON}
+        headers = {key: value for key, value in given.items() if value}
         try:
             return await self._client.request(
                 method, url, content=body, headers={**headers, FORWARDED: self._worker}

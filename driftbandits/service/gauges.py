@@ -12,10 +12,11 @@ class Gauges:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self.requests = Counter(
+        self._served: dict[tuple[str, int], Counter] = {}
+        self._requests = Counter(
             "driftbandits_requests", "HTTP requests.", ["route", "status"], registry=registry
         )
-        self.seconds = Histogram(
+        self._seconds = Histogram(
             "driftbandits_request_seconds", "Until the answer.", registry=registry, buckets=FAST
         )
         self.commit_seconds = Histogram(
@@ -44,6 +45,14 @@ class Gauges:
             kinds[event.kind] = kinds.get(event.kind, 0) + 1
         for kind, number in kinds.items():
             self._events.labels(kind).inc(number)
+
+    def served(self, route: str, status: int, seconds: float) -> None:
+        key = route, status
+        counter = self._served.get(key)
+        if counter is None:
+            counter = self._served[key] = self._requests.labels(*key)
+        counter.inc()
+        self._seconds.observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -6,39 +6,36 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
-
 from driftbandits.agents import checks
 from driftbandits.agents.requests import Request as Asked
 from driftbandits.service import messages as m
 from driftbandits.service import refusals
 from driftbandits.service.engine import ChangeArm, Decide, Delete, Engine, Look, Reward, Wish
-from driftbandits.service.export import log_response
+from driftbandits.service.export import log_answer
 from driftbandits.service.forwarding import Forwarder
-from driftbandits.service.http import Limits, answer
+from driftbandits.service.http import Answer, Request, answer
 from driftbandits.service.live import LiveBandit, new_agent
 from driftbandits.service.refusals import Elsewhere, Refusal
 from driftbandits.service.store import Store
 
 
 class Handlers:
-    def __init__(self, store: Store, engine: Engine, forwarder: Forwarder, limits: Limits) -> None:
-        self.store, self.engine, self.forwarder, self.limits = store, engine, forwarder, limits
+    def __init__(self, store: Store, engine: Engine, forwarder: Forwarder) -> None:
+        self.store, self.engine, self.forwarder = store, engine, forwarder
 
-    async def ask(self, request: Request, wish: Wish, then: Callable[[Any], Response]) -> Response:
+    async def ask(self, request: Request, wish: Wish, then: Callable[[Any], Answer]) -> Answer:
         """Asks the bandit of the path, here or at the worker that has it."""
-        name = request.path_params["bandit"]
+        name = request.bandit
         try:
             if name not in self.engine.lives:
                 await self.forwarder.look_for(name)
             return then(await self.engine.submit(name, wish))
         except Elsewhere as elsewhere:
-            return await self.forwarder.forward(request, elsewhere.url, self.limits)
+            return await self.forwarder.forward(request, elsewhere.url)
 
     # Bandits
 
-    async def create(self, request: Request, body: m.NewBandit) -> Response:
+    async def create(self, request: Request, body: m.NewBandit) -> Answer:
         checks.name("name", body.name)
         if body.name in (".", ".."):  # browsers drop them from a path
             raise refusals.bad_value(f"name must be another than {body.name!r}")
@@ -56,10 +53,10 @@ class Handlers:
             if row is None or not same_wish(row.config, config, body):
                 raise refusals.existing_name("a bandit", body.name)
             status = 200
-        request.path_params["bandit"] = body.name
+        request.bandit = body.name
         return await self.ask(request, Look(describe), lambda found: answer(status, found))
 
-    async def bandits(self, request: Request, body: None) -> Response:
+    async def bandits(self, request: Request, body: None) -> Answer:
         rows = await asyncio.to_thread(self.store.bandits)
         found = await asyncio.gather(*(self._described(request, row.name) for row in rows))
         return answer(200, {"bandits": [each for each in found if each is not None]})
@@ -76,43 +73,43 @@ class Handlers:
                 return None
             raise
 
-    async def bandit(self, request: Request, body: None) -> Response:
+    async def bandit(self, request: Request, body: None) -> Answer:
         return await self.ask(request, Look(describe), lambda found: answer(200, found))
 
-    async def delete(self, request: Request, body: None) -> Response:
+    async def delete(self, request: Request, body: None) -> Answer:
         return await self.ask(request, Delete(), lambda _: answer(204))
 
     # Arms
 
-    async def add_arm(self, request: Request, body: m.ArmName) -> Response:
+    async def add_arm(self, request: Request, body: m.ArmName) -> Answer:
         checks.name("arm", body.name)
         return await self._change(request, "arm_added", body.name, 201)
 
-    async def retire_arm(self, request: Request, body: m.ArmName) -> Response:
+    async def retire_arm(self, request: Request, body: m.ArmName) -> Answer:
         return await self._change(request, "arm_retired", body.name, 200)
 
-    async def restore_arm(self, request: Request, body: m.ArmName) -> Response:
+    async def restore_arm(self, request: Request, body: m.ArmName) -> Answer:
         return await self._change(request, "arm_restored", body.name, 200)
 
-    async def _change(self, request: Request, kind: str, name: str, status: int) -> Response:
+    async def _change(self, request: Request, kind: str, name: str, status: int) -> Answer:
         wish = ChangeArm(kind, name, describe)
         return await self.ask(request, wish, lambda found: answer(status, found))
 
     # Decisions and rewards
 
-    async def decide(self, request: Request, body: m.NewDecision) -> Response:
+    async def decide(self, request: Request, body: m.NewDecision) -> Answer:
         return await self.ask(
             request, Decide([asked(body)]), lambda made: answer(200, made[0]._asdict())
         )
 
-    async def decide_batch(self, request: Request, body: m.NewDecisions) -> Response:
+    async def decide_batch(self, request: Request, body: m.NewDecisions) -> Answer:
         wish = Decide([asked(each) for each in body.decisions])
         return await self.ask(
             request, wish, lambda made: answer(200, {"decisions": [x._asdict() for x in made]})
         )
 
-    async def reward(self, request: Request, body: m.NewReward) -> Response:
-        def told(statuses: list[str | Refusal]) -> Response:
+    async def reward(self, request: Request, body: m.NewReward) -> Answer:
+        def told(statuses: list[str | Refusal]) -> Answer:
             (status,) = statuses
             if isinstance(status, Refusal):
                 raise status
@@ -120,8 +117,8 @@ class Handlers:
 
         return await self.ask(request, Reward([pair(body)]), told)
 
-    async def reward_batch(self, request: Request, body: m.NewRewards) -> Response:
-        def told(statuses: list[str | Refusal]) -> Response:
+    async def reward_batch(self, request: Request, body: m.NewRewards) -> Answer:
+        def told(statuses: list[str | Refusal]) -> Answer:
             both = zip(body.rewards, statuses, strict=True)
             return answer(200, {"rewards": [learned(*each) for each in both]})
 
@@ -129,31 +126,31 @@ class Handlers:
 
     # Seeing
 
-    async def series(self, request: Request, body: None) -> Response:
-        points = whole(request.query_params.get("points", "60"))
+    async def series(self, request: Request, body: None) -> Answer:
+        points = whole(request.query("points", "60"))
         look = Look(lambda live: series_of(live, points))
         return await self.ask(request, look, lambda found: answer(200, found))
 
-    async def log(self, request: Request, body: None) -> Response:
+    async def log(self, request: Request, body: None) -> Answer:
         """From the database: whoever has the bandit, the log is the same."""
-        name, kind = request.path_params["bandit"], request.query_params.get("format", "csv")
+        name, kind = request.bandit, request.query("format", "csv")
         row = None
         if checks.is_name(name):
             row = await asyncio.to_thread(self.store.bandit, name)
         if row is None:
             raise refusals.unknown_bandit(name)
-        return await log_response(self.store, row, kind)
+        return await log_answer(self.store, row, kind)
 
-    async def metrics(self, request: Request, body: None) -> Response:
+    async def metrics(self, request: Request, body: None) -> Answer:
         gauges, lives = self.engine.gauges, list(self.engine.lives.values())
         gauges.bandits.set(len(lives))
         gauges.open.set(sum(len(live.agent.waiting) for live in lives))
-        return Response(gauges.text(), media_type="text/plain; version=0.0.4")
+        return Answer(200, gauges.text(), "text/plain; version=0.0.4")
 
-    async def healthy(self, request: Request, body: None) -> Response:
+    async def healthy(self, request: Request, body: None) -> Answer:
         return answer(200, {"status": "alive"})
 
-    async def ready(self, request: Request, body: None) -> Response:
+    async def ready(self, request: Request, body: None) -> Answer:
         try:
             await asyncio.to_thread(self.store.ping)
         except Exception:

@@ -1,25 +1,27 @@
-"""Between HTTP and the service: bodies in, JSON out, limits, and the one shape of errors."""
+"""Between HTTP and the service: requests in, answers out, limits, and the one shape of errors.
 
-import asyncio
+Straight on ASGI, as a framework's request and response would cost more than the decision.
+"""
+
 import logging
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 import msgspec
 from sqlalchemy.exc import InterfaceError, OperationalError
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 
 from driftbandits.check import InputError
 from driftbandits.service import refusals
-from driftbandits.service.gauges import Gauges
 from driftbandits.service.refusals import Refusal, first_line
 
 log = logging.getLogger("driftbandits.service")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class Limits(NamedTuple):
@@ -34,38 +36,78 @@ class Limits(NamedTuple):
 USUAL = Limits()
 
 
-def answer(status: int, content: Any = None, retry_after: int | None = None) -> Response:
-    body = b"" if content is None else encode(content)
-    headers = {"Retry-After": str(retry_after)} if retry_after is not None else None
-    return Response(body, status, headers, JSON if content is not None else None)
+class Request:
+    """What came in."""
+
+    __slots__ = ("bandit", "body", "method", "path", "scope")
+
+    def __init__(self, scope: Message) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.bandit = ""  # named in the path
+        self.body = b""
+
+    def header(self, name: bytes) -> str | None:
+        for key, value in self.scope["headers"]:
+            if key == name:
+                return value.decode("latin-1")
+        return None
+
+    def query(self, name: str, default: str) -> str:
+        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return given.get(name, [default])[-1]
 
 
-def refused(refusal: Refusal) -> Response:
-    return answer(refusal.status, {"error": refusal.as_json()}, refusal.retry_after)
+class Answer(NamedTuple):
+    """What goes out; `more` follows the body, piece by piece."""
+
+    status: int
+    body: bytes = b""
+    media: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    more: AsyncIterator[bytes] | None = None
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body, if it is not too long and does not come too slowly."""
-    told = request.headers.get("content-length", "")
+class Gone(Exception):  # noqa: N818
+    """The caller did not wait."""
+
+
+def answer(status: int, content: Any = None) -> Answer:
+    return Answer(status) if content is None else Answer(status, encode(content), JSON)
+
+
+def refused(refusal: Refusal) -> Answer:
+    after = refusal.retry_after
+    headers = () if after is None else (("retry-after", str(after)),)
+    return Answer(refusal.status, encode({"error": refusal.as_json()}), JSON, headers)
+
+
+async def read_body(request: Request, receive: Receive, limits: Limits) -> bytes:
+    """The body, if it is not too long."""
+    told = request.header(b"content-length") or ""
     if told.isdigit() and int(told) > limits.body_bytes:
         raise too_large(limits)
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise too_large(limits)
-                parts.append(part)
-    except TimeoutError:
-        message = f"the body did not come within {limits.body_seconds:g} seconds"
-        raise Refusal(408, "too_slow", message, "send it faster") from None
-    return b"".join(parts)
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limits.body_bytes:
+            raise too_large(limits)
+    return body
 
 
 def too_large(limits: Limits) -> Refusal:
     message = f"the body must have at most {limits.body_bytes} bytes"
     return Refusal(413, "too_large", message, "send smaller batches")
+
+
+def too_slow(limits: Limits) -> Refusal:
+    message = f"the body did not come within {limits.body_seconds:g} seconds"
+    return Refusal(408, "too_slow", message, "send it faster")
 
 
 def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
@@ -78,48 +120,30 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise Refusal(400, "bad_json", f"the body is not JSON: {error}", remedy) from None
 
 
-def guarded(
-    handle: Callable[[Request], Awaitable[Response]],
-    route: str,
-    limits: Limits,
-    gauges: Gauges,
-    stopping: Callable[[], bool],
-) -> Callable[[Request], Awaitable[Response]]:
-    """A handler whose refusals become answers, and that is not asked too much at a time."""
+def refusal_for(error: Exception, route: str) -> Refusal:
+    """What a caller is told of an error that came out of a handler."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, InputError):
+        return refusals.bad_value(str(error))
+    if isinstance(error, OperationalError | InterfaceError):
+        log.warning("the database cannot be reached: %s", first_line(error))
+        return refusals.no_database()
+    if isinstance(error, TimeoutError):
+        return refusals.too_busy("requests: no answer in time")
+    log.error("%s failed", route, exc_info=error)
+    return Refusal(500, "internal", "the service failed", "see the service's log")
 
-    async def safely(request: Request) -> Response:
-        try:
-            if stopping():
-                raise refusals.stopping()
-            if gauges.now_in_flight > limits.in_flight:
-                raise refusals.too_busy("requests in flight")
-            async with asyncio.timeout(limits.answer_seconds):
-                return await handle(request)
-        except Refusal as refusal:
-            return refused(refusal)
-        except InputError as error:
-            return refused(refusals.bad_value(str(error)))
-        except (OperationalError, InterfaceError) as error:
-            log.warning("the database cannot be reached: %s", first_line(error))
-            return refused(refusals.no_database())
-        except TimeoutError:
-            return refused(refusals.too_busy("requests: no answer in time"))
-        except ClientDisconnect:
-            return Response(status_code=499)
-        except Exception:
-            log.exception("%s failed", route)
-            remedy = "see the service's log"
-            return refused(Refusal(500, "internal", "the service failed", remedy))
 
-    async def counted(request: Request) -> Response:
-        begin = time.perf_counter()
-        gauges.now_in_flight += 1
-        try:
-            response = await safely(request)
-        finally:
-            gauges.now_in_flight -= 1
-        gauges.requests.labels(route, response.status_code).inc()
-        gauges.seconds.observe(time.perf_counter() - begin)
-        return response
-
-    return counted
+async def send_answer(send: Send, given: Answer) -> None:
+    status, body, media, headers, more = given
+    lines = [(key.encode(), value.encode()) for key, value in headers]
+    if media is not None:
+        lines.append((b"content-type", media.encode()))
+    if more is None:
+        lines.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    if more is not None:
+        async for part in more:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": body})

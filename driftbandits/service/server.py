@@ -79,7 +79,7 @@ def serve(
         first_key(store)
     print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
     config = uvicorn.Config(
-        service.app, http=Protocol, access_log=False, log_level="warning", server_header=False,
+        service, http=Protocol, access_log=False, log_level="warning", server_header=False,
         timeout_keep_alive=60, timeout_graceful_shutdown=30, ws="none", limit_concurrency=None,
     )  # fmt: skip
     try:
