@@ -182,8 +182,8 @@ class Agent:
         """Decides for new ids; what was decided waits under them."""
         if not ids:
             return
-        contexts, masks = zip(*rows, strict=True)
-        acts = self._learner.act(np.array(contexts, np.float32), np.array(masks))
+        contexts = np.array([row.context for row in rows], np.float32)
+        acts = self._learner.act(contexts, np.array([row.available for row in rows]))
         if not np.isfinite(acts.laws).all():
             raise RuntimeError(f"{self.policy} has diverged: its probabilities are no numbers")
         self._open.add(ids, self._clock, acts, len(self._names))

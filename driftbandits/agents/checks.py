@@ -13,6 +13,7 @@ from driftbandits import check
 Context = Sequence[float] | Mapping[str, float]
 Asked = TypeVar("Asked", bound=tuple[Any, ...])
 LONGEST_NAME = 200
+NOTHING = np.zeros(0, np.float32)  # a context of no numbers
 LARGEST = 1e12  # its square, too, is a number in float32, so that no reward can break a policy
 
 
@@ -77,12 +78,13 @@ def arm(given: object, known: Iterable[str]) -> str:
 
 
 def reward(given: object, kind: str = "reward") -> float:
-    if not isinstance(given, Real) or isinstance(given, bool) or not fits(given):
+    usual = type(given) is float  # the question whether it is a Real takes its time
+    if not usual and (not isinstance(given, Real) or isinstance(given, bool)) or not fits(given):
         check.fail(kind, "a finite number, of at most 1e12", given)
-    return float(given)
+    return float(given)  # type: ignore[arg-type]
 
 
-def fits(number: Real) -> bool:
+def fits(number: Any) -> bool:
     try:
         return abs(float(number)) <= LARGEST  # which NaN is not
     except OverflowError:
@@ -107,6 +109,8 @@ def moment(given: object) -> float:
 
 def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
     """The numbers in order."""
+    if not known and given in ((), []):
+        return NOTHING
     values = by_name(given, known) if isinstance(given, Mapping) else given
     if values is None:
         values = ()

@@ -17,7 +17,13 @@ DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
-PRAGMAS = ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"]
+PRAGMAS = [
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "cache_size = -65536",  # KiB
+    "wal_autocheckpoint = 8000",  # pages
+]
 PATIENCE = 10  # seconds, for a locked file or a server that does not answer
 
 

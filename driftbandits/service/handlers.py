@@ -99,13 +99,15 @@ class Handlers:
 
     async def decide(self, request: Request, body: m.NewDecision) -> Answer:
         return await self.ask(
-            request, Decide([asked(body)]), lambda made: answer(200, made[0]._asdict())
+            request, Decide([asked(body)]), lambda made: answer(200, m.MadeDecision(*made[0]))
         )
 
     async def decide_batch(self, request: Request, body: m.NewDecisions) -> Answer:
         wish = Decide([asked(each) for each in body.decisions])
         return await self.ask(
-            request, wish, lambda made: answer(200, {"decisions": [x._asdict() for x in made]})
+            request,
+            wish,
+            lambda made: answer(200, {"decisions": [m.MadeDecision(*x) for x in made]}),
         )
 
     async def reward(self, request: Request, body: m.NewReward) -> Answer:

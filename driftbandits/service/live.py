@@ -5,6 +5,8 @@ are committed. It is built again from its newest snapshot and the events after i
 """
 
 import secrets
+import time
+from builtins import id as identity
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -51,8 +53,7 @@ class LiveBandit:
         ids = [self._prepare(each, rows, found) for each in asked]
         self.expire(now, room=len(rows))
         self.agent.decide_rows(list(rows), list(rows.values()))
-        for id, row in rows.items():
-            self._note_decision(id, row, now)
+        self._note_decisions(rows, now)
         return [
             each
             if isinstance(each, Refusal)
@@ -64,11 +65,12 @@ class LiveBandit:
         self, asked: list[Request], rows: dict[str, Row], found: Logged
     ) -> list[str] | Refusal:
         """The ids of a caller's decisions; new ones go into `rows`, all of them or none."""
-        ids, new = [], {}
+        ids, new = [request.id or "" for request in asked], {}
+        if "" in ids:
+            fresh = new_ids(len(ids))
+            ids = [id or next(fresh) for id in ids]
         try:
-            for request in asked:
-                id = secrets.token_hex(12) if request.id is None else request.id
-                ids.append(id)
+            for id, request in zip(ids, asked, strict=True):
                 if not (id in new or id in rows or id in found or self.agent.knows(id)):
                     new[id] = self.agent.row(request)
         except InputError as error:
@@ -135,18 +137,20 @@ class LiveBandit:
     def _note(self, kind: str, now: float, id: str, **rest: Any) -> None:
         self.events.append(Event(self.seq + len(self.events) + 1, kind, now, id, **rest))
 
-    def _note_decision(self, id: str, row: Row, now: float) -> None:
-        arm, law, *_ = self.agent.waiting[id]
-        self._note(
-            "decision",
-            now,
-            id,
-            arm=arm,
-            probability=float(law[arm]),
-            law=law.astype(FLOAT).tobytes(),
-            context=row.context.astype(FLOAT).tobytes(),
-            available=row.available[: law.size].tobytes(),
-        )
+    def _note_decisions(self, rows: dict[str, Row], now: float) -> None:
+        waiting, arms = self.agent.waiting, len(self.agent.arms)
+        seq = self.seq + len(self.events)
+        masks: dict[int, bytes] = {}  # most have the same
+        for id, (context, available) in rows.items():
+            seq += 1
+            arm, law, *_ = waiting[id]
+            mask = masks.get(identity(available))
+            if mask is None:
+                mask = masks[identity(available)] = available[:arms].tobytes()
+            written = context.astype(FLOAT).tobytes() if context.size else b""
+            chance = law.item(arm)
+            event = Event(seq, "decision", now, id, arm, chance, law.tobytes(), written, mask)
+            self.events.append(event)
 
     def committed(self) -> list[Event]:
         """What was noted is in the log now."""
@@ -159,11 +163,7 @@ class LiveBandit:
         for kind, now, group in runs(events):
             ids = [event.id for event in group]
             if kind == "decision":
-                slots = max(len(event.law or b"") for event in group) // FLOAT.itemsize
-                laws = np.zeros((len(group), slots), np.float32)
-                for row, event in zip(laws, group, strict=True):
-                    law = np.frombuffer(event.law or b"", FLOAT)
-                    row[: law.size] = law
+                laws = laws_of([event.law or b"" for event in group])
                 arms = np.array([event.arm for event in group])
                 self.monitor.decided_many(ids, now, arms, laws)
             elif kind == "reward":
@@ -200,6 +200,19 @@ class LiveBandit:
         """The agent as it is after its last committed event, as copies."""
         assert not self.events, "a snapshot holds committed events only"
         return self.seq, arrays_of(self.agent)
+
+
+def laws_of(written: list[bytes]) -> np.ndarray:
+    """(decisions, arms) float32; an arm that came later had no chance before."""
+    longest = max(map(len, written))
+    padded = b"".join(law.ljust(longest, b"\0") for law in written)
+    return np.frombuffer(padded, FLOAT).reshape(len(written), -1)
+
+
+def new_ids(count: int) -> Iterator[str]:
+    """In the order of time, so that an index grows at its end; then 60 random bits each."""
+    moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
+    return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))
 
 
 def runs(events: list[Event]) -> Iterator[tuple[str, float, list[Event]]]:
