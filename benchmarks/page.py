@@ -58,7 +58,9 @@ def compiler() -> str:
 def code() -> str:
     """Changes with the code that is measured and the code that measures."""
     digest = hashlib.sha256(
-        fingerprint_of("simulation", *(f"policies.{name}" for name in POLICIES)).encode()
+        fingerprint_of(
+            "simulation", "service.server", *(f"policies.{name}" for name in POLICIES)
+        ).encode()
     )
     folder = Path(__file__).parent
     for file in sorted([*folder.glob("*.py"), *folder.glob("*.c")]):

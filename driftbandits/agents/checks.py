@@ -79,7 +79,7 @@ def arm(given: object, known: Iterable[str]) -> str:
 
 def reward(given: object, kind: str = "reward") -> float:
     usual = type(given) is float  # the question whether it is a Real takes its time
-    if not usual and (not isinstance(given, Real) or isinstance(given, bool)) or not fits(given):
+    if (not usual and (not isinstance(given, Real) or isinstance(given, bool))) or not fits(given):
         check.fail(kind, "a finite number, of at most 1e12", given)
     return float(given)  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ def moment(given: object) -> float:
 
 def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
     """The numbers in order."""
-    if not known and given in ((), []):
+    if not known and isinstance(given, tuple | list) and not given:
         return NOTHING
     values = by_name(given, known) if isinstance(given, Mapping) else given
     if values is None:
