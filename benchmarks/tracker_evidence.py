@@ -66,8 +66,8 @@ def rows(results: Results) -> list[Row]:
         spreads = {name: summarise(values, experiment.measure) for name, values in finals.items()}
         others = {name for name in finals if name != OURS}
         written = {name for name, _ in experiment.policies}
-        best = min(others, key=lambda name: float(spreads[name].mean))
-        default = min(others & written, key=lambda name: float(spreads[name].mean))
+        best = min(sorted(others), key=lambda name: float(spreads[name].mean))
+        default = min(sorted(others & written), key=lambda name: float(spreads[name].mean))
         verdict = next((v for text, v in verdicts.items() if text.endswith(f"on {problem}.")), None)
         found.append(
             Row(
@@ -210,7 +210,7 @@ def page(sections: list[str], slow: list[str], tried: list[str]) -> str:
         "each problem on the runs that are shown. The claim is that it is below all of them; one",
         "that is surely lower refutes it. No correction is made for the number of comparisons.",
         "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are beside it",
-        "[on fewer runs](#slow-policies) of the same worlds, as in [the field](../field/README.md);",
+        "[on fewer runs](#slow-policies) of these worlds, and in [the field](../field/README.md);",
         "the figure and the count in the README are without them.\n",
         "![regret on every problem](headline.png)\n",
     ]

@@ -11,8 +11,8 @@ broken request where that does no harm: a decision has its id before it is asked
 
 import math
 import random
+import secrets
 import time
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -27,7 +27,7 @@ BUSY = {429, 503}
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 BROKEN = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 LONGEST_WAIT = 60.0  # seconds; who asks for more gets no second request
-REWARDS_AT_ONCE = 1000
+AT_ONCE = 1000
 REQUEST = ["context", "available", "id"]
 
 Names = Iterable[str]
@@ -52,12 +52,14 @@ class Bandit(NamedTuple):
     window: float | None  # seconds
     default_reward: float | None
     reward_range: tuple[float, float]
+    noise: float
     horizon: int | None
+    max_open: int
     created: float  # unix seconds
-    decisions: int
-    rewards: int
-    expired: int
-    open: int
+    decisions: int | None  # none while its worker cannot be asked
+    rewards: int | None
+    expired: int | None
+    open: int | None
     worker: str | None
 
 
@@ -125,7 +127,7 @@ class Client:
     def create(
         self, name: str, arms: Names, context: Names = (), policy: str = "tracker", **settings: Any
     ) -> Bandit:
-        """A new bandit; settings: seed, window, default_reward, reward_range and horizon."""
+        """A new bandit; with settings as in POST /v1/bandits: seed, window, ..."""
         for what, names in {"arms": arms, "context": context}.items():
             if isinstance(names, str):
                 check.fail(what, "a list of names", names)
@@ -154,10 +156,13 @@ class Client:
         return as_decision(self._ask("POST", path(bandit, "decisions"), body, safe=True))
 
     def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Decisions in one request, each like `{"context": ..., "available": ..., "id": ...}`."""
-        body = {"decisions": [as_request(request) for request in requests]}
-        answer = self._ask("POST", path(bandit, "decisions/batch"), body, safe=True)
-        return [as_decision(one) for one in answer["decisions"]]
+        """Decisions, each asked for like `{"context": ..., "available": ..., "id": ...}`."""
+        rows, made = [as_request(request) for request in requests], []
+        for start in range(0, len(rows), AT_ONCE):
+            body = {"decisions": rows[start : start + AT_ONCE]}
+            answer = self._ask("POST", path(bandit, "decisions/batch"), body, safe=True)
+            made += [as_decision(one) for one in answer["decisions"]]
+        return made
 
     def reward(self, bandit: str, id: str, reward: float) -> Outcome:
         """The reward of a decision. After a broken connection it may be told as a duplicate."""
@@ -168,8 +173,8 @@ class Client:
         """Rewards by id, in as many requests as it takes; one that is refused stops no other."""
         rows = [{"id": id, "reward": finite("reward", reward)} for id, reward in pairs]
         outcomes = []
-        for start in range(0, len(rows), REWARDS_AT_ONCE):
-            body = {"rewards": rows[start : start + REWARDS_AT_ONCE]}
+        for start in range(0, len(rows), AT_ONCE):
+            body = {"rewards": rows[start : start + AT_ONCE]}
             answer = self._ask("POST", path(bandit, "rewards/batch"), body, safe=True)
             outcomes += [as_outcome(one) for one in answer["rewards"]]
         return outcomes
@@ -239,6 +244,11 @@ def finite(name: str, value: Any) -> float:
     return float(value)
 
 
+def new_id() -> str:
+    """Random, after the time: ids in its order are quicker to look up in a log."""
+    return f"{time.time_ns() // 1000:013x}{secrets.token_hex(8)}"
+
+
 def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
     """A decision's request, with an id of its own."""
     for name in request:
@@ -247,7 +257,7 @@ def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("context", "available"):
         if isinstance(request.get(name), str):
             check.fail(name, "a list", request[name])
-    body: dict[str, Any] = {"id": str(uuid.uuid4()) if id is None else id}
+    body: dict[str, Any] = {"id": new_id() if id is None else id}
     if isinstance(context, Mapping):
         body["context"] = {name: finite(name, value) for name, value in context.items()}
     elif context is not None:

@@ -23,6 +23,8 @@ KILLS = 20
 CLIENTS = 8
 PATIENCE = 120  # seconds
 BANDITS = {"still": "thompson", "drifting": "tracker"}
+WAITS = {"still": {}, "drifting": {"window": 3, "default_reward": 0.25}}
+ARMS = ["red", "green", "blue", "white", "black", "grey", "pink"]
 
 
 class Clients:
@@ -42,29 +44,49 @@ class Clients:
 
     def _run(self, rng: random.Random) -> None:
         while not self.stopped.is_set():
-            bandit, id = rng.choice(list(BANDITS)), uuid.UUID(int=rng.getrandbits(128)).hex
-            decision = self._insist(rng, f"/v1/bandits/{bandit}/decisions", {"id": id})
-            if decision is None:
-                return
-            self.arms.setdefault(id, set()).add(decision["arm"])
+            bandit = f"/v1/bandits/{rng.choice(list(BANDITS))}"
+            ids = [uuid.UUID(int=rng.getrandbits(128)).hex for _ in range(rng.choice([1, 1, 5]))]
+            self._decide(rng, bandit, ids)
             if rng.random() < 0.1:  # asked again, as after a lost answer
-                again = self._insist(rng, f"/v1/bandits/{bandit}/decisions", {"id": id})
-                if again:
-                    self.arms[id].add(again["arm"])
-            if rng.random() < 0.9:
-                reward = float(rng.random() < 0.5)
-                wish = {"id": id, "reward": reward}
-                if self._insist(rng, f"/v1/bandits/{bandit}/rewards", wish):
-                    self.rewards[id] = reward
+                self._decide(rng, bandit, ids)
+            rewarded = [id for id in ids if rng.random() < 0.9]
+            if rewarded:
+                self._reward(rng, bandit, {id: float(rng.random() < 0.5) for id in rewarded})
+            if rng.random() < 0.1:
+                how = rng.choice(["", "/retire", "/restore"])
+                self._insist(rng, f"{bandit}/arms{how}", {"name": rng.choice(ARMS)}, (409, 422))
 
-    def _insist(self, rng: random.Random, path: str, body: object) -> dict | None:
+    def _decide(self, rng: random.Random, bandit: str, ids: list[str]) -> None:
+        if len(ids) == 1:
+            made = self._insist(rng, f"{bandit}/decisions", {"id": ids[0]})
+            decisions = [made] if made else []
+        else:
+            body = {"decisions": [{"id": id} for id in ids]}
+            decisions = (self._insist(rng, f"{bandit}/decisions/batch", body) or {}).get(
+                "decisions", []
+            )
+        for decision in decisions:
+            self.arms.setdefault(decision["id"], set()).add(decision["arm"])
+
+    def _reward(self, rng: random.Random, bandit: str, rewards: dict[str, float]) -> None:
+        body = {"rewards": [{"id": id, "reward": reward} for id, reward in rewards.items()]}
+        made = self._insist(rng, f"{bandit}/rewards/batch", body) or {"rewards": []}
+        for answer in made["rewards"]:
+            if "status" in answer:
+                self.rewards[answer["id"]] = answer["reward"]
+            elif answer["error"]["code"] not in ("expired_decision", "moving"):
+                self.strange.append(answer)
+
+    def _insist(
+        self, rng: random.Random, path: str, body: object, fine: tuple[int, ...] = ()
+    ) -> dict | None:
         while not self.stopped.is_set():
             try:
                 status, answer = ask(rng.choice(self.urls), "POST", path, body, timeout=20)
             except (OSError, HTTPException):
                 time.sleep(0.02)
                 continue
-            if status == 200:
+            if status in (200, 201, *fine):
                 return answer
             if status not in (429, 503):
                 self.strange.append((status, answer))
@@ -87,7 +109,7 @@ class Clients:
 
 def create_bandits(url: str) -> None:
     for name, policy in BANDITS.items():
-        wish = {"name": name, "arms": ["red", "green", "blue"], "policy": policy, "seed": 1}
+        wish = {"name": name, "arms": ARMS[:3], "policy": policy, "seed": 1, **WAITS[name]}
         assert ask(url, "POST", "/v1/bandits", wish, timeout=120)[0] == 201
 
 
@@ -95,6 +117,8 @@ def check_nothing_lost(database: str, clients: Clients, at_least: int) -> None:
     store = Store(database)
     decided: Counter[str] = Counter()
     rewarded: Counter[str] = Counter()
+    expired: set[str] = set()
+    kinds: set[str] = set()
     for name in BANDITS:
         row = store.bandit(name)
         assert row
@@ -103,18 +127,24 @@ def check_nothing_lost(database: str, clients: Clients, at_least: int) -> None:
             events += page
             last = page[-1].seq
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        arms = ARMS[:3] + [event.id for event in events if event.kind == "arm_added"]
+        kinds |= {event.kind for event in events}
         for event in events:
             if event.kind == "decision":
                 decided[event.id] += 1
-                arm = ["red", "green", "blue"][event.arm]
+                arm = arms[event.arm]
                 assert clients.arms.get(event.id, {arm}) == {arm}, "answered with another arm"
             elif event.kind == "reward":
                 rewarded[event.id] += 1
                 assert clients.rewards.get(event.id, event.reward) == event.reward
+            elif event.kind == "expiry":
+                expired.add(event.id)
         check_replay(store, row, events)
+    assert {"arm_added", "arm_retired", "arm_restored", "expiry"} <= kinds
     assert len(clients.arms) > at_least
     assert set(clients.arms) <= set(decided)
     assert set(clients.rewards) <= set(rewarded)
+    assert not set(rewarded) & expired
     assert set(decided.values()) == set(rewarded.values()) == {1}
     store.close()
 
@@ -131,8 +161,12 @@ def check_replay(store: Store, row, events) -> None:
     one, other = (live.agent._learner.state() for live in (served, replayed))
     assert one.keys() == other.keys()
     for path, array in one.items():
-        np.testing.assert_array_equal(array, other[path], err_msg=path)
-    assert served.agent.open == replayed.agent.open
+        assert array.tobytes() == other[path].tobytes(), path
+    waiting = [
+        {id: (kept.arm, kept.law.tobytes(), kept.time) for id, kept in live.agent.waiting.items()}
+        for live in (served, replayed)
+    ]
+    assert waiting[0] == waiting[1]
     ids = served.agent.open
     tickets = [live.agent._open.tickets_of(ids) for live in (served, replayed)]
     np.testing.assert_array_equal(*tickets)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote
 
@@ -90,7 +91,9 @@ def test_a_batch_of_rewards_answers_each(service: Serving) -> None:
 def test_the_window_passes(service: Serving) -> None:
     create(service.url, "hasty", window=0.3, default_reward=0.0)
     _, decision = ask(service.url, "POST", "/v1/bandits/hasty/decisions", {})
-    while events_of(service.url, "hasty")[2] == 0:
+    for _ in range(1000):
+        if events_of(service.url, "hasty")[2]:
+            break
         time.sleep(0.05)
     body = {"id": decision["id"], "reward": 1}
     status, answer = ask(service.url, "POST", "/v1/bandits/hasty/rewards", body)
@@ -248,15 +251,58 @@ def test_health_metrics_and_pages(service: Serving) -> None:
     assert ask(service.url, "GET", "/openapi.json")[1]["openapi"].startswith("3.")
 
 
-def test_a_slow_head_is_cut_off(tmp_path: Path) -> None:
-    """A connection on which nothing comes is closed; so is one whose body never ends."""
-    with served(tmp_path) as serving:
-        with socket.create_connection(("127.0.0.1", serving.port), timeout=60) as idle:
-            idle.sendall(b"POST /v1/bandits HTTP/1.1\r\nHost: a\r\n")
-            assert idle.recv(100) == b""
-        with socket.create_connection(("127.0.0.1", serving.port), timeout=60) as slow:
-            slow.sendall(b"POST /v1/bandits HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{")
-            assert b" 408 " in slow.recv(1000)
+def test_slow_clients_are_cut_off(service: Serving) -> None:
+    """The head of a first and of a second request, and a body; all three wait at the same time."""
+    post = b"POST /v1/bandits HTTP/1.1\r\nHost: localhost\r\n"
+    get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    idle, second, slow = (
+        socket.create_connection(("127.0.0.1", service.port), timeout=60) for _ in range(3)
+    )
+    with idle, second, slow:
+        second.sendall(get)
+        came = b""
+        while b"alive" not in came:
+            came += second.recv(1000)
+        idle.sendall(post)
+        second.sendall(post)
+        slow.sendall(post + b"Content-Length: 10\r\n\r\n{")
+        assert b" 408 " in slow.recv(1000)
+        assert idle.recv(100) == b""
+        assert second.recv(100) == b""
+
+
+def raw(service: Serving, path: str, headers: dict, body: str = "{}") -> int:
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
+    connection.request("POST", path, body, headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_without_keys_no_page_of_another_site_may_ask(service: Serving) -> None:
+    body = json.dumps({"name": "stolen", "arms": ["a"], "policy": "thompson"})
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert raw(service, "/v1/bandits", headers, body) == 403
+    assert ask(service.url, "GET", "/v1/bandits/stolen")[0] == 404
+
+
+def test_an_encoded_slash_is_part_of_no_path(service: Serving) -> None:
+    create(service.url, "2Fshop")
+    assert raw(service, "/v1/bandits%2Fshop/decisions", {}) == 404
+
+
+def test_there_are_at_most_a_thousand_arms(service: Serving) -> None:
+    arms = [f"arm {i}" for i in range(1000)]
+    create(service.url, "crowd", arms=arms, policy="epsilon_greedy")
+    status, answer = ask(service.url, "POST", "/v1/bandits/crowd/arms", {"name": "one more"})
+    assert (status, answer["error"]["code"]) == (422, "bad_value")
+
+
+def test_a_policy_that_takes_too_long_for_so_many_arms_is_refused(service: Serving) -> None:
+    wish = {"name": "slow", "arms": [f"arm {i}" for i in range(600)], "policy": "thompson"}
+    status, answer = ask(service.url, "POST", "/v1/bandits", wish, timeout=120)
+    assert status == 422
+    assert "so few for thompson that a decision takes no more than 1 seconds" in str(answer)
 
 
 def test_keys_and_roles(tmp_path: Path) -> None:

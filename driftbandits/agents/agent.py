@@ -107,6 +107,11 @@ class Agent:
         """Arms that there is room for before the policy's memory must grow."""
         return self._active.size
 
+    @property
+    def now(self) -> float:
+        """The latest time that it was told, or saw: for it, time never goes back."""
+        return self._clock
+
     # Deciding
 
     def decide(
@@ -291,6 +296,10 @@ class Agent:
     def _widen(self, slots: int) -> None:
         self._active = np.append(self._active, np.zeros(slots - self._active.size, bool))
         self._open.tickets = self._learner.grow(slots, self._open.tickets)
+
+    def warm_up(self) -> None:
+        """Compiles what the next decisions and rewards need, and changes nothing."""
+        self._learner.warm_up()
 
     # Keeping
 

@@ -81,7 +81,7 @@ def reward(given: object, kind: str = "reward") -> float:
     usual = type(given) is float  # the question whether it is a Real takes its time
     if (not usual and (not isinstance(given, Real) or isinstance(given, bool))) or not fits(given):
         check.fail(kind, "a finite number, of at most 1e12", given)
-    return float(given)  # type: ignore[arg-type]
+    return float(given) + 0.0  # type: ignore[arg-type]  # no negative zero
 
 
 def fits(number: Any) -> bool:

@@ -160,6 +160,14 @@ class Learner:
             # JAX copies a large array behind our back, and the next call writes into this one.
             jax.block_until_ready(self._state)
 
+    def warm_up(self) -> None:
+        """Runs both programs for no decision and no reward, on a copy."""
+        none, state = np.int32(0), on_device(self._state)
+        state = self._programs.act(
+            state, none, none, self._words, self._contexts, self._available
+        )[0]  # fmt: skip
+        self._programs.learn(state, none, self._tickets, self._rewards)
+
     def grow(self, num_arms: int, tickets: np.ndarray) -> np.ndarray:
         """More arms, which start from the prior; gives the open tickets in their new shape."""
         arms, state, layout = self.spec.num_arms, self._state, self._programs.ticket

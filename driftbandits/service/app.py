@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import msgspec
 
 from driftbandits.service import refusals
+from driftbandits.service.caretaker import Worker
 from driftbandits.service.engine import Engine
 from driftbandits.service.forwarding import Forwarder
 from driftbandits.service.gauges import Gauges
@@ -40,9 +41,11 @@ from driftbandits.service.store import Store
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
+ALWAYS = ("healthy", "ready")  # for supervisors, who would end a worker that is only busy
 BANDITS = ONE.removesuffix("{bandit}")
 
 
@@ -69,7 +72,7 @@ class Service:
         limits: Limits = USUAL,
     ) -> None:
         self.gauges = Gauges()
-        self.engine = Engine(store, worker, url, ttl, self.gauges)
+        self.engine = Engine(store, Worker(worker, url, ttl), self.gauges)
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self._limits = limits
@@ -126,10 +129,9 @@ class Service:
             return place.name, refused(refusal_for(error, place.name))
 
     def _find(self, request: Request) -> Place:
-        path = request.path
+        path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
         if path.startswith(BANDITS):
-            raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
-            name, slash, rest = raw[len(BANDITS) :].partition("/")
+            name, slash, rest = path[len(BANDITS) :].partition("/")
             request.bandit = unquote(name)
             path = f"{ONE}{slash}{rest}" if name else path
         places = self._places.get(path)
@@ -141,10 +143,12 @@ class Service:
         return place
 
     async def _handle(self, place: Place, request: Request, receive: Receive) -> Answer:
-        if self.stopping and place.route.handler != "healthy":
+        handler = place.route.handler
+        if self.stopping and handler != "healthy":
             raise refusals.stopping()
-        if self.gauges.now_in_flight > self._limits.in_flight:
+        if self.gauges.now_in_flight > self._limits.in_flight and handler not in ALWAYS:
             raise refusals.too_busy("requests in flight")
+        self._keyring.check_origin(request.header(b"host"), request.header(b"origin"))
         if place.route.role:
             await self._check_key(request, place.route.role)
         arrived = False

@@ -24,6 +24,15 @@ PRAGMAS = [
     "cache_size = -65536",  # KiB
     "wal_autocheckpoint = 8000",  # pages
 ]
+# A commit is on the disk. What a worker that stopped left behind does not block another for long.
+SERVER = {
+    "options": "-c synchronous_commit=on -c lock_timeout=5s -c statement_timeout=60s "
+    "-c idle_in_transaction_session_timeout=3s",
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 PATIENCE = 10  # seconds, for a locked file or a server that does not answer
 
 
@@ -55,7 +64,8 @@ def connect(url: str) -> sa.Engine:
         event.listen(engine, "connect", set_up_sqlite)
         event.listen(engine, "begin", begin_sqlite)
         return engine
-    patience = {} if "connect_timeout" in parsed.query else {"connect_timeout": PATIENCE}
+    told = {"connect_timeout": PATIENCE, **SERVER}
+    patience = {key: value for key, value in told.items() if key not in parsed.query}
     engine = sa.create_engine(
         parsed,
         pool_pre_ping=True,

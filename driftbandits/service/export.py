@@ -23,9 +23,8 @@ async def log_answer(store: Store, row: BanditRow, kind: str) -> Answer:
         return Answer(200, media="text/csv; charset=utf-8", more=csv_lines(store, row))
     if kind != "parquet":
         raise refusals.bad_value(f"format must be one of csv, parquet, got {kind!r}")
-    path = await asyncio.to_thread(write_parquet, store, row)
     name = (("content-disposition", 'attachment; filename="log.parquet"'),)
-    return Answer(200, b"", "application/vnd.apache.parquet", name, file_parts(path))
+    return Answer(200, b"", "application/vnd.apache.parquet", name, parquet_parts(store, row))
 
 
 async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
@@ -35,33 +34,31 @@ async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
         header = False
 
 
-async def file_parts(path: Path) -> AsyncIterator[bytes]:
+async def parquet_parts(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
     """The content of a file that is removed when it is through."""
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        path = await asyncio.to_thread(write_parquet, store, row, Path(folder))
         with path.open("rb") as file:
             while part := await asyncio.to_thread(file.read, PART):
                 yield part
-    finally:
-        path.unlink(missing_ok=True)
 
 
-def write_parquet(store: Store, row: BanditRow) -> Path:
+def write_parquet(store: Store, row: BanditRow, folder: Path) -> Path:
     """Page by page into small files, and these into one: memory stays bounded."""
-    handle = tempfile.NamedTemporaryFile(suffix=".parquet", delete=False)  # noqa: SIM115
-    handle.close()
-    with tempfile.TemporaryDirectory() as folder:
-        for number, table in enumerate(tables(store, row)):
-            table.write_parquet(Path(folder) / f"{number:08}.parquet")
-        parts = sorted(Path(folder).glob("*.parquet"))
-        pl.scan_parquet(parts).sink_parquet(handle.name)
-    return Path(handle.name)
+    for number, table in enumerate(tables(store, row)):
+        table.write_parquet(folder / f"{number:08}.parquet")
+    target = folder / "log"
+    pl.scan_parquet(sorted(folder.glob("*.parquet"))).sink_parquet(target)
+    return target
 
 
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
     """At least one, so that an empty log has its columns, too."""
-    names = list(row.config["arms"]) + store.added_arms(row.id)
-    empty = True
+    first = list(row.config["arms"])
+    names, empty = first + store.added_arms(row.id), True
     for page in store.log(row.id):
+        if any((decision.arm or 0) >= len(names) for decision, _ in page):
+            names = first + store.added_arms(row.id)  # one came while the log was read
         yield table_of(page, names, row.config["context"])
         empty = False
     if empty:

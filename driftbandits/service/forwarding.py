@@ -10,7 +10,7 @@ import httpx
 from driftbandits.agents import checks
 from driftbandits.service import refusals
 from driftbandits.service.http import Answer, Request
-from driftbandits.service.refusals import Elsewhere
+from driftbandits.service.refusals import Elsewhere, Refusal
 from driftbandits.service.store import Store
 
 KNOWN_FOR = 1.0  # seconds until the store is asked again where a bandit is
@@ -50,7 +50,12 @@ class Forwarder:
         return Answer(there.status_code, there.content, there.headers.get("content-type"), kept)
 
     async def describe(self, request: Request, url: str, bandit: str) -> Any:
-        there = await self._send(request, "GET", f"{url}/v1/bandits/{quote(bandit, safe='')}", b"")
+        """None where the other worker cannot tell."""
+        try:
+            where = f"{url}/v1/bandits/{quote(bandit, safe='')}"
+            there = await self._send(request, "GET", where, b"")
+        except Refusal:
+            return None
         return there.json() if there.status_code == 200 else None
 
     async def _send(self, request: Request, method: str, url: str, body: bytes) -> httpx.Response:

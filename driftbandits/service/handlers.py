@@ -10,13 +10,17 @@ from driftbandits.agents import checks
 from driftbandits.agents.requests import Request as Asked
 from driftbandits.service import messages as m
 from driftbandits.service import refusals
-from driftbandits.service.engine import ChangeArm, Decide, Delete, Engine, Look, Reward, Wish
+from driftbandits.service.engine import Engine
 from driftbandits.service.export import log_answer
 from driftbandits.service.forwarding import Forwarder
 from driftbandits.service.http import Answer, Request, answer
 from driftbandits.service.live import LiveBandit, new_agent
+from driftbandits.service.records import BanditRow
 from driftbandits.service.refusals import Elsewhere, Refusal
 from driftbandits.service.store import Store
+from driftbandits.service.wishes import ChangeArm, Decide, Delete, Look, Reward, Wish
+
+SLOWEST = 1.0  # seconds of a decision and its reward: all bandits of a worker wait for it
 
 
 class Handlers:
@@ -44,6 +48,7 @@ class Handlers:
             "seed": secrets.randbelow(2**31) if body.seed is None else body.seed,
             "window": body.window, "default_reward": body.default_reward,
             "reward_range": list(body.reward_range), "noise": body.noise, "horizon": body.horizon,
+            "max_open": body.max_open,
         }  # fmt: skip
         await asyncio.to_thread(try_out, config)
         row = await asyncio.to_thread(self.store.create_bandit, body.name, config)
@@ -58,20 +63,20 @@ class Handlers:
 
     async def bandits(self, request: Request, body: None) -> Answer:
         rows = await asyncio.to_thread(self.store.bandits)
-        found = await asyncio.gather(*(self._described(request, row.name) for row in rows))
+        found = await asyncio.gather(*(self._described(request, row) for row in rows))
         return answer(200, {"bandits": [each for each in found if each is not None]})
 
-    async def _described(self, request: Request, name: str) -> Any:
-        """None where it has gone meanwhile."""
+    async def _described(self, request: Request, row: BanditRow) -> Any:
+        """None where it has gone meanwhile; without counts where nobody can tell them now."""
         try:
-            await self.forwarder.look_for(name)
-            return await self.engine.submit(name, Look(describe))
+            if row.alive and row.owner != self.engine.worker:
+                raise Elsewhere(row.url or "")
+            return await self.engine.submit(row.name, Look(describe))
         except Elsewhere as elsewhere:
-            return await self.forwarder.describe(request, elsewhere.url, name)
+            there = await self.forwarder.describe(request, elsewhere.url, row.name)
+            return there or known_of(row)
         except Refusal as refusal:
-            if refusal.status == 404:
-                return None
-            raise
+            return None if refusal.status == 404 else known_of(row)
 
     async def bandit(self, request: Request, body: None) -> Answer:
         return await self.ask(request, Look(describe), lambda found: answer(200, found))
@@ -157,6 +162,8 @@ class Handlers:
             await asyncio.to_thread(self.store.ping)
         except Exception:
             raise refusals.no_database() from None
+        if not self.engine.is_well():
+            raise refusals.stuck()
         return answer(200, {"status": "ready"})
 
 
@@ -185,8 +192,13 @@ def whole(text: str) -> int:
 def try_out(config: dict[str, Any]) -> None:
     """Refuses settings that no agent can have, and compiles what one with these will need."""
     agent = new_agent(config)
+    agent.warm_up()
+    begin = time.perf_counter()
     decision = agent.decide([0.0] * len(agent.context))
     agent.reward(decision.id, 0.0)
+    if time.perf_counter() - begin > SLOWEST:
+        rule = f"so few for {agent.policy} that a decision takes no more than {SLOWEST:g} seconds"
+        raise refusals.bad_value(f"arms must be {rule}, got {len(agent.arms)} arms")
 
 
 def same_wish(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:
@@ -208,6 +220,7 @@ def describe(live: LiveBandit) -> m.Bandit:
         reward_range=agent.reward_range,
         noise=agent.noise,
         horizon=agent.horizon,
+        max_open=agent.max_open,
         created=live.row.created,
         decisions=agent.decisions,
         rewards=agent.rewards,
@@ -215,6 +228,14 @@ def describe(live: LiveBandit) -> m.Bandit:
         open=len(agent.waiting),
         worker=live.row.url or "",
     )
+
+
+def known_of(row: BanditRow) -> dict[str, Any]:
+    """What the database alone can tell; arms that came later are not among them."""
+    arms = [m.Arm(name, False) for name in row.config["arms"]]
+    nothing = dict.fromkeys(("decisions", "rewards", "expired", "open"))
+    about = {"name": row.name, "created": row.created, "worker": row.url or ""}
+    return {**row.config, **about, **nothing, "arms": arms}
 
 
 def series_of(live: LiveBandit, points: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Straight on ASGI, as a framework's request and response would cost more than the decision.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ log = logging.getLogger("driftbandits.service")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
+PART_SECONDS = 60.0
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -145,5 +147,6 @@ async def send_answer(send: Send, given: Answer) -> None:
     await send({"type": "http.response.start", "status": status, "headers": lines})
     if more is not None:
         async for part in more:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+            async with asyncio.timeout(PART_SECONDS):  # for a client that does not read
+                await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": body})

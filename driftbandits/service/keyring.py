@@ -7,6 +7,7 @@ import hashlib
 import secrets
 import time
 from collections import OrderedDict
+from urllib.parse import urlsplit
 
 from driftbandits.service.refusals import Refusal
 from driftbandits.service.store import Store
@@ -18,6 +19,7 @@ ROLES = {
 }
 KNOWN_FOR = 5.0  # seconds until the store is asked again
 REMEMBERED = 10_000
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def new_key() -> str:
@@ -32,6 +34,18 @@ class Keyring:
     def __init__(self, store: Store, open_to_all: bool) -> None:
         self._store, self._open_to_all = store, open_to_all
         self._known: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
+
+    def check_origin(self, host: str | None, origin: str | None) -> None:
+        """Without keys, whoever is on this machine may ask; a web page from elsewhere may not."""
+        if not self._open_to_all:
+            return
+        named = urlsplit(f"//{host or ''}").hostname
+        if named not in LOOPBACK:
+            message = f"without keys, the Host must be one of {', '.join(LOOPBACK)}, got {host!r}"
+            raise Refusal(403, "foreign_host", message, "ask it by its loopback address")
+        if origin is not None and urlsplit(origin).netloc != host:
+            message = f"without keys, a page of {origin!r} may not ask"
+            raise Refusal(403, "foreign_origin", message, "use keys for pages of your own")
 
     def check_cached(self, header: str | None, role: str) -> bool:
         """Whether the caller is known and may; False asks for `check`, which asks the store."""

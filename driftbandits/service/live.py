@@ -4,6 +4,7 @@ What is asked of it becomes events for the log and answers, which are given only
 are committed. It is built again from its newest snapshot and the events after it.
 """
 
+import logging
 import secrets
 import time
 from builtins import id as identity
@@ -23,8 +24,11 @@ from driftbandits.service.records import BanditRow, Event, Lease
 from driftbandits.service.refusals import Refusal
 from driftbandits.service.store import Store
 
+log = logging.getLogger("driftbandits.service")
+
 ARM_CHANGES = {"arm_added": "add_arm", "arm_retired": "retire_arm", "arm_restored": "restore_arm"}
 FLOAT = np.dtype("<f4")
+MOST_ARMS = 1000
 Logged = dict[str, tuple[AgentDecision, Event | None]]  # decisions and outcomes, by id
 
 
@@ -35,6 +39,7 @@ class LiveBandit:
         self.snapshot_seq = seq
         self.events: list[Event] = []  # not yet committed
         self.monitor = Monitor(len(agent.arms))
+        self.lost = False  # another worker has it now
         self.mismatches = 0  # decisions that came out differently when they were made again
 
     # What is asked of it
@@ -42,7 +47,7 @@ class LiveBandit:
     def expire(self, now: float, room: int = 0) -> None:
         """Ends the wait of decisions whose window has passed, or for which there is no room."""
         for id in self.agent.expire(now, room=room):
-            self._note("expiry", now, id, reward=self.agent.default_reward)
+            self._note("expiry", self.agent.now, id, reward=self.agent.default_reward)
 
     def decide(
         self, asked: list[list[Request]], now: float, store: Store
@@ -51,13 +56,16 @@ class LiveBandit:
         found = self._logged(store, [r.id for each in asked for r in each if r.id is not None])
         rows: dict[str, Row] = {}
         ids = [self._prepare(each, rows, found) for each in asked]
-        self.expire(now, room=len(rows))
+        said = [id for each in ids if not isinstance(each, Refusal) for id in each]
+        known = {id: logged[0] for id, logged in found.items()}
+        known |= {id: self.agent.decision(id) for id in said if self.agent.knows(id)}
+        self.expire(now, room=len(rows))  # which may end the wait of those that are asked again
         self.agent.decide_rows(list(rows), list(rows.values()))
         self._note_decisions(rows, now)
         return [
             each
             if isinstance(each, Refusal)
-            else [found[id][0] if id in found else self.agent.decision(id) for id in each]
+            else [known[id] if id in known else self.agent.decision(id) for id in each]
             for each in ids
         ]
 
@@ -97,6 +105,9 @@ class LiveBandit:
             new[id] = reward
             return LEARNED
         outcome = found[id][1] if id in found else None
+        if id not in new and id in found and outcome is None:
+            self.lost = True  # it waits at another worker
+            return refusals.moving()
         if id not in new and outcome is None:
             return refusals.unknown_decision(id)
         if outcome is not None and outcome.kind == "expiry":
@@ -107,6 +118,8 @@ class LiveBandit:
         return DUPLICATE
 
     def change_arm(self, kind: str, name: str, now: float) -> None:
+        if kind == "arm_added" and len(self.agent.arms) >= MOST_ARMS:
+            raise refusals.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
         try:
             getattr(self.agent, ARM_CHANGES[kind])(name)
         except InputError as error:
@@ -176,11 +189,11 @@ class LiveBandit:
         """Goes through logged events, to the state that the agent had after them."""
         for kind, now, group in runs(events):
             ids = [event.id for event in group]
+            self.agent.set_clock(now)
             if kind == "decision":
-                self.agent.set_clock(now)
                 self.agent.decide_rows(ids, [self._row(event) for event in group])
-                waiting = self.agent.waiting
-                self.mismatches += sum(waiting[event.id].arm != event.arm for event in group)
+                for event in group:
+                    self._compare(event)
             elif kind == "reward":
                 self.agent.close(ids, [event.reward or 0.0 for event in group])
             elif kind == "expiry":
@@ -189,6 +202,14 @@ class LiveBandit:
                 for event in group:
                     getattr(self.agent, ARM_CHANGES[kind])(event.id)
         self.seq += len(events)
+
+    def _compare(self, event: Event) -> None:
+        """What was said stands, also where another kind of machine would decide otherwise."""
+        made = self.agent.waiting[event.id]
+        if made.arm != event.arm:
+            law = np.frombuffer(event.law or b"", FLOAT).copy()
+            self.agent.waiting[event.id] = made._replace(arm=event.arm or 0, law=law)
+            self.mismatches += 1
 
     def _row(self, event: Event) -> Row:
         available = np.zeros(self.agent.slots, bool)
@@ -236,8 +257,8 @@ def newest_agent(store: Store, row: BanditRow) -> tuple[Agent, int]:
         if kept:
             try:
                 return from_bytes(kept[1]), kept[0]
-            except InputError:
-                continue  # damaged: the log has it all, too
+            except InputError as error:  # the log has it all, too
+                log.warning("a snapshot of %r is not used: %s", row.name, error)
     return new_agent(row.config), 0
 
 

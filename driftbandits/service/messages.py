@@ -27,6 +27,7 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     reward_range: tuple[Number, Number] = (0.0, 1.0)
     noise: Annotated[float, Meta(gt=0, le=LARGEST)] = 0.5
     horizon: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
+    max_open: Annotated[int, Meta(ge=1000, le=1_000_000)] = 100_000
 
 
 class Arm(Struct):
@@ -47,11 +48,12 @@ class Bandit(Struct):
     reward_range: tuple[float, float]
     noise: float
     horizon: int | None
+    max_open: int
     created: float
-    decisions: int
-    rewards: int
-    expired: int
-    open: int
+    decisions: int | None  # none where its worker cannot be asked now
+    rewards: int | None
+    expired: int | None
+    open: int | None
     worker: str
 
 

@@ -52,10 +52,9 @@ def contradictory_reward(id: str, before: float | None, reward: float) -> Refusa
 
 
 def expired_decision(id: str) -> Refusal:
-    message = f"the reward window of decision {id!r} has passed"
-    return Refusal(
-        409, "expired_decision", message, "create the bandit with a longer window, or none"
-    )
+    message = f"decision {id!r} waits no more: its window has passed, or too many waited"
+    remedy = "create the bandit with a longer window, or a larger max_open"
+    return Refusal(409, "expired_decision", message, remedy)
 
 
 def too_busy(what: str) -> Refusal:
@@ -65,6 +64,10 @@ def too_busy(what: str) -> Refusal:
 def no_database() -> Refusal:
     message = "the database cannot be reached; nothing was lost"
     return Refusal(503, "no_database", message, "try again with the same id", 1)
+
+
+def stuck() -> Refusal:
+    return Refusal(503, "stuck", "the engine gives no sign of life", "start the worker anew", 1)
 
 
 def stopping() -> Refusal:

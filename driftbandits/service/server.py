@@ -27,11 +27,16 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._patience = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        self._patience = self.loop.call_later(HEADER_SECONDS, transport.close)
 
-    def _give_up(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
+    def on_message_begin(self) -> None:
+        self._patience.cancel()
+        self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._patience.cancel()
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._patience.cancel()
@@ -69,6 +74,8 @@ def serve(
     if without_keys and not is_loopback(host):
         rule = "127.0.0.1, ::1 or localhost where there are no keys (make one: driftbandits keys)"
         fail("--host", rule, host)
+    if database and not public_url and host in ("0.0.0.0", "::"):
+        fail("--url", f"given where --host is {host}, as other workers forward to it", None)
     lock = None if database else only_one(data)
     store = Store(database_url(data, database))
     listener = bound(host, port)

@@ -1,0 +1,151 @@
+"""What is done for bandits beside the engine's thread: reviving them, snapshots, leases."""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy.exc import SQLAlchemyError
+
+from driftbandits.agents.file import packed
+from driftbandits.service import refusals
+from driftbandits.service.gauges import Gauges
+from driftbandits.service.live import LiveBandit, revive
+from driftbandits.service.records import Lease
+from driftbandits.service.refusals import Elsewhere, Refusal, first_line
+from driftbandits.service.store import Store
+
+log = logging.getLogger("driftbandits.service")
+
+SNAPSHOT_EVERY = 5_000  # events
+
+
+class Worker(NamedTuple):
+    """Who looks after bandits, where the others reach it, and for how long a lease is."""
+
+    name: str
+    url: str
+    ttl: float  # seconds
+
+
+class Loaded(NamedTuple):
+    """What came of looking after a bandit."""
+
+    bandit: str
+    live: LiveBandit | Exception
+
+
+class Lost(NamedTuple):
+    """Another worker has the bandit now."""
+
+    bandit: str
+    lease: Lease
+
+
+class Caretaker:
+    def __init__(
+        self, store: Store, worker: Worker, gauges: Gauges, tell: Callable[[Loaded | Lost], None]
+    ) -> None:
+        self._store, self._worker, self._gauges, self._tell = store, worker, gauges, tell
+        self._snapshots: set[str] = set()  # bandits of which one is being written
+        self._aside = ThreadPoolExecutor(2, "driftbandits-aside")
+        self._stopped = threading.Event()
+        self._keeper: threading.Thread | None = None
+
+    def start(self, lives: dict[str, LiveBandit], is_well: Callable[[], bool]) -> None:
+        """Prolongs the leases of these bandits, as long as somebody can serve them."""
+        self._keeper = threading.Thread(
+            target=self._keep, args=(lives, is_well), name="driftbandits-keeper"
+        )
+        self._keeper.start()
+
+    def stop(self, lives: dict[str, LiveBandit]) -> None:
+        """Keeps a last snapshot of each, and gives them up."""
+        self._stopped.set()
+        if self._keeper:
+            self._keeper.join()
+        self._aside.shutdown()
+        for live in lives.values():
+            if live.seq > live.snapshot_seq:
+                self._write_snapshot(live.row.name, live.lease, *live.snapshot())
+        try:
+            self._store.release(self._worker.name)
+        except SQLAlchemyError:
+            log.warning("the database is away; the leases will run out by themselves")
+
+    # Reviving
+
+    def load(self, name: str) -> None:
+        self._aside.submit(self._load, name)
+
+    def _load(self, name: str) -> None:
+        try:
+            found: LiveBandit | Exception = self._claim(name)
+        except (Refusal, Elsewhere) as told:
+            found = told
+        except SQLAlchemyError as error:
+            log.warning("the database cannot be reached: %s", first_line(error))
+            found = refusals.no_database()
+        except Exception:
+            log.exception("bandit %r cannot be revived", name)
+            found = refusals.broken(name)
+        self._tell(Loaded(name, found))
+
+    def _claim(self, name: str) -> LiveBandit:
+        worker, row = self._worker, self._store.bandit(name)
+        if row is None:
+            raise refusals.unknown_bandit(name)
+        lease = self._store.claim(row.id, worker.name, worker.url, worker.ttl)
+        if lease is None:
+            row = self._store.bandit(name)
+            raise Elsewhere(row.url) if row and row.url else refusals.moving()
+        live = revive(self._store, row._replace(url=worker.url), lease)
+        live.agent.warm_up()
+        if live.mismatches:
+            log.error("%d decisions of %r came out differently", live.mismatches, name)
+            self._gauges.mismatches.inc(live.mismatches)
+        return live
+
+    # Snapshots
+
+    def consider_snapshot(self, live: LiveBandit) -> None:
+        """On the engine's thread, where nothing changes meanwhile."""
+        name = live.row.name
+        if live.seq - live.snapshot_seq >= SNAPSHOT_EVERY and name not in self._snapshots:
+            self._snapshots.add(name)
+            live.snapshot_seq = live.seq
+            self._aside.submit(self._write_snapshot, name, live.lease, *live.snapshot())
+
+    def _write_snapshot(
+        self, name: str, lease: Lease, seq: int, arrays: dict[str, np.ndarray]
+    ) -> None:
+        """Written, and read back."""
+        try:
+            blob = packed(arrays)
+            if self._store.write_snapshot(lease, seq, blob):
+                whole = self._store.read_snapshot(lease.bandit) == (seq, blob)
+                self._gauges.snapshots.labels("written" if whole else "damaged").inc()
+                if not whole:
+                    log.error("the snapshot of %r at event %d does not read back", name, seq)
+        except SQLAlchemyError as error:
+            log.warning("no snapshot of %r: %s", name, first_line(error))
+        finally:
+            self._snapshots.discard(name)
+
+    # Leases
+
+    def _keep(self, lives: dict[str, LiveBandit], is_well: Callable[[], bool]) -> None:
+        while not self._stopped.wait(self._worker.ttl / 3):
+            before: list[tuple[str, Any]] = list(lives.items())
+            if not is_well():
+                continue  # the leases run out, and another worker takes over
+            try:
+                ours = self._store.renew(self._worker.name, self._worker.ttl)
+            except SQLAlchemyError as error:
+                log.warning("leases not prolonged: %s", first_line(error))
+                continue
+            for name, live in before:
+                if live.row.id not in ours:
+                    self._tell(Lost(name, live.lease))

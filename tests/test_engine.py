@@ -1,0 +1,183 @@
+"""The engine and its bandits, at the moments at which something could be lost or said twice."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from driftbandits.agents.requests import Request
+from driftbandits.service.caretaker import Worker
+from driftbandits.service.engine import Engine
+from driftbandits.service.gauges import Gauges
+from driftbandits.service.live import LiveBandit, new_agent, revive
+from driftbandits.service.records import Lease
+from driftbandits.service.refusals import Refusal
+from driftbandits.service.store import Store
+from driftbandits.service.wishes import ChangeArm, Decide, Delete, Look, Reward
+
+CONFIG = {
+    "arms": ["a", "b"], "context": [], "policy": "thompson", "seed": 1, "window": None,
+    "default_reward": None, "reward_range": [0, 1], "noise": 0.5, "horizon": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    store = Store(f"sqlite:///{tmp_path}/bandits.sqlite")
+    store.create_bandit("shop", CONFIG)
+    yield store
+    store.close()
+
+
+def play(store: Store, story: Callable[[Engine], Awaitable[Any]]) -> Any:
+    """A story with an engine of its own, which is stopped in the end."""
+
+    async def told() -> Any:
+        engine = Engine(store, Worker("first", "http://first", 600.0), Gauges())
+        engine.start()
+        try:
+            return await story(engine)
+        finally:
+            await asyncio.to_thread(engine.stop)
+
+    return asyncio.run(told())
+
+
+def decide(engine: Engine, *ids: str) -> asyncio.Future:
+    return engine.submit("shop", Decide([Request(id=id) for id in ids]))
+
+
+def all_of(*answers: asyncio.Future) -> asyncio.Future:
+    return asyncio.gather(*answers, return_exceptions=True)
+
+
+def taken_over(store: Store) -> LiveBandit:
+    """By another worker, while the first was asleep."""
+    with store._writing() as connection:
+        connection.execute(sa.text("UPDATE bandits SET until = 0"))
+    row = store.bandit("shop")
+    return revive(store, row, store.claim(row.id, "second", "http://second", 600.0))
+
+
+def codes(replies: list) -> list:
+    return [reply.code if isinstance(reply, Refusal) else "fine" for reply in replies]
+
+
+def test_a_decision_before_a_delete_is_in_the_log_or_not_acknowledged(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "one")
+        taken_over(store)
+        replies = await all_of(decide(engine, "two"), engine.submit("shop", Delete()))
+        assert codes(replies) == ["moving", "moving"]
+        assert not store.find(store.bandit("shop").id, ["two"])
+
+    play(store, story)
+
+
+def test_nobody_is_answered_for_a_bandit_that_is_deleted(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "one")
+        delete = Delete()
+        asked = engine.submit("shop", delete), decide(engine, "two"), engine.submit("shop", delete)
+        assert codes(await all_of(*asked)) == ["fine", "unknown_bandit", "unknown_bandit"]
+        assert store.bandit("shop") is None
+
+    play(store, story)
+
+
+def test_a_worker_that_lost_its_lease_gives_no_final_answer(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "one")
+        other = taken_over(store)
+        other.decide([[Request(id="two")]], time.time(), store)
+        assert store.append([(other.lease, other.seq, other.events)]) == set()
+        (status,) = await engine.submit("shop", Reward([("two", 1.0)]))
+        assert status.code == "moving"
+        assert "shop" not in engine.lives
+
+    play(store, story)
+
+
+def test_an_error_in_a_round_is_answered_and_the_next_round_goes_on(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "one")
+        count = engine.gauges.count
+        engine.gauges.count = lambda _: 1 / 0
+        assert codes(await all_of(decide(engine, "two"))) == ["broken_policy"]
+        engine.gauges.count = count
+        again, new = await decide(engine, "two", "three")
+        logged = store.find(store.bandit("shop").id, ["two", "three"])
+        assert [CONFIG["arms"][logged[d.id][0].arm] for d in (again, new)] == [again.arm, new.arm]
+
+    play(store, story)
+
+
+def test_one_bad_caller_does_not_stop_the_others_of_its_group(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        bad = engine.submit("shop", Decide([Request(available=["nobody"], id="bad")]))
+        lone = engine.submit("shop", ChangeArm("arm_added", "a", lambda _: None))
+        replies = await all_of(decide(engine, "x", "x"), bad, lone, decide(engine, "x"))
+        assert codes(replies) == ["fine", "bad_value", "existing_name", "fine"]
+        first, again = replies[0]
+        assert first == again == replies[3][0]
+        assert await engine.submit("shop", Look(lambda live: live.agent.decisions)) == 1
+
+    play(store, story)
+
+
+def live(config: dict, **changes: Any) -> LiveBandit:
+    return LiveBandit(None, Lease(1, 1), new_agent({**config, **changes}), 0)
+
+
+class Empty:
+    """A store that knows nothing."""
+
+    def find(self, *_: object) -> dict:
+        return {}
+
+
+def test_an_id_that_is_asked_again_when_there_is_no_more_room() -> None:
+    bandit = live(CONFIG, max_open=2)
+    bandit.row = type("Row", (), {"id": 1, "name": "shop"})
+    (first,), _ = bandit.decide([[Request(id="a")], [Request(id="b")]], 0.0, Empty())
+    again, _ = bandit.decide([[Request(id="a")], [Request(id="c")]], 1.0, Empty())
+    assert again == [first]
+    assert [event.kind for event in bandit.events] == ["decision", "decision", "expiry", "decision"]
+
+
+def test_a_clock_that_goes_back_is_rebuilt_as_it_was() -> None:
+    served, rebuilt = live(CONFIG, window=100.0), live(CONFIG, window=100.0)
+    served.row = type("Row", (), {"id": 1, "name": "shop"})
+    for now, id in [(1000.0, "a"), (400.0, "b"), (1090.0, "c")]:
+        served.expire(now)
+        served.decide([[Request(id=id)]], served.agent.now, Empty())
+    rebuilt.replay(served.events)
+    times = [[kept.time for kept in x.agent.waiting.values()] for x in (served, rebuilt)]
+    assert times[0] == times[1] == [1000.0, 1000.0, 1090.0]
+
+
+def test_what_was_said_stands_where_a_replay_decides_otherwise() -> None:
+    served, rebuilt = live(CONFIG), live(CONFIG)
+    served.row = rebuilt.row = type("Row", (), {"id": 1, "name": "shop"})
+    served.decide([[Request(id="a")]], 0.0, Empty())
+    (event,) = served.events
+    rebuilt.replay([event._replace(arm=1 - event.arm)])
+    assert rebuilt.mismatches == 1
+    ((again,),) = rebuilt.decide([[Request(id="a")]], 1.0, Empty())
+    assert again.arm == CONFIG["arms"][1 - event.arm]
+
+
+def test_a_negative_zero_is_learnt_as_it_is_replayed() -> None:
+    from driftbandits import Agent
+
+    agents = [Agent(["a", "b"], policy="sw_ucb") for _ in range(2)]
+    for agent, zero in zip(agents, (0.0, -0.0), strict=True):
+        agent.decide(id="x", now=0)
+        agent.reward("x", zero, now=0)
+    states = [agent._learner.state() for agent in agents]
+    assert all(np.array_equal(a.tobytes(), states[1][p].tobytes()) for p, a in states[0].items())
