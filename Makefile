@@ -43,7 +43,7 @@ browser:  # Debian's Chromium for the tests of the page, where it may be install
 	  { apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
 	  >/dev/null 2>&1; } || echo "No Chromium: the tests of the page will be left out."
 
-bench: .venv/benched  ## measure the speed beside others (about 35 minutes, on an idle machine)
+bench: .venv/benched  ## measure the speed beside others (about 45 minutes, on an idle machine)
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove what was made

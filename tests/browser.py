@@ -5,9 +5,11 @@ import select
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 
@@ -123,3 +125,17 @@ class Tab:
     def complaints(self) -> list[dict]:
         found = self.events("Runtime.exceptionThrown", "Runtime.consoleAPICalled")
         return found + self.events("Log.entryAdded")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Chromium]:
+    browser = Chromium(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def tab(browser: Chromium) -> Iterator[Tab]:
+    tab = Tab(browser)
+    yield tab
+    browser.tell("Target.disposeBrowserContext", browserContextId=tab.context)

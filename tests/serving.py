@@ -61,6 +61,14 @@ class Serving:
         self.process.kill()
         self.process.communicate()
 
+    def pause(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGCONT)
+
     def __enter__(self) -> "Serving":
         return self.start()
 

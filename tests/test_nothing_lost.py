@@ -30,8 +30,8 @@ ARMS = ["red", "green", "blue", "white", "black", "grey", "pink"]
 class Clients:
     """Threads that decide and reward as fast as they are answered, and insist until they are."""
 
-    def __init__(self, urls: list[str], seed: int) -> None:
-        self.urls, self.stopped = urls, threading.Event()
+    def __init__(self, urls: list[str], seed: int, timeout: float = 20) -> None:
+        self.urls, self.stopped, self.timeout = urls, threading.Event(), timeout
         self.arms: dict[str, set[str]] = {}  # by id: all that were ever answered
         self.rewards: dict[str, float] = {}  # acknowledged
         self.strange: list[object] = []
@@ -82,7 +82,9 @@ class Clients:
     ) -> dict | None:
         while not self.stopped.is_set():
             try:
-                status, answer = ask(rng.choice(self.urls), "POST", path, body, timeout=20)
+                status, answer = ask(
+                    rng.choice(self.urls), "POST", path, body, timeout=self.timeout
+                )
             except (OSError, HTTPException):
                 time.sleep(0.02)
                 continue
@@ -226,6 +228,23 @@ def test_one_of_two_workers_is_killed(postgres) -> None:
             killed.kill()
             clients.wait_for(100)  # the other one has taken over
             killed.start()
+        clients.stop()
+        assert [one.stop(), other.stop()] == [0, 0]
+    check_nothing_lost(url, clients, at_least=300)
+
+
+def test_a_worker_that_slept_can_no_longer_write(postgres) -> None:
+    """Stopped in the middle of whatever it was doing, it wakes up when another has its bandits."""
+    url = durable_database(postgres)
+    with Serving("--database", url) as one, Serving("--database", url) as other:
+        create_bandits(one.url)
+        clients = Clients([one.url, other.url], 7, timeout=4)
+        for _ in range(3):
+            clients.wait_for(100)
+            one.pause()
+            clients.wait_for(100)  # the other one has taken over
+            one.resume()
+        clients.wait_for(100)
         clients.stop()
         assert [one.stop(), other.stop()] == [0, 0]
     check_nothing_lost(url, clients, at_least=300)

@@ -14,8 +14,10 @@ import pytest
 
 import driftbandits
 from driftbandits.service.http import USUAL
-from tests.browser import Chromium, Tab
+from tests.browser import Tab, browser, tab
 from tests.serving import Serving, ask, served
+
+__all__ = ["browser", "tab"]  # fixtures: pytest finds them by name
 
 DOCS = Path(__file__).parents[1] / "docs"
 SOURCES = Path(driftbandits.__file__).parent / "service"
@@ -39,20 +41,6 @@ def place(tmp_path_factory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("reader")
     with served(folder / "driftbandits-data") as serving:
         yield Place(folder, serving)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Chromium]:
-    browser = Chromium(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def tab(browser: Chromium) -> Iterator[Tab]:
-    tab = Tab(browser)
-    yield tab
-    browser.tell("Target.disposeBrowserContext", browserContextId=tab.context)
 
 
 def blocks(text: str) -> list[tuple[str, str]]:

@@ -11,7 +11,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 import driftbandits
-from tests.browser import Chromium, Server, Tab, eventually
+from tests.browser import Server, Tab, browser, eventually, tab
+
+__all__ = ["browser", "tab"]  # fixtures: pytest finds them by name
 
 PAGE = Path(driftbandits.__file__).parent / "service" / "page.html"
 POLICY = (
@@ -101,20 +103,6 @@ class Shop:
 
 def refusal(status: int, message: str) -> Response:
     return JSONResponse({"error": {"code": "no", "message": message, "remedy": ""}}, status)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Chromium]:
-    browser = Chromium(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def tab(browser: Chromium) -> Iterator[Tab]:
-    tab = Tab(browser)
-    yield tab
-    browser.tell("Target.disposeBrowserContext", browserContextId=tab.context)
 
 
 @pytest.fixture
