@@ -1,7 +1,6 @@
 """A real service in a process of its own, to be asked, stopped and killed."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -12,6 +11,9 @@ from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import pytest
 
 STARTING = 120  # seconds, on a busy machine
 
@@ -108,6 +110,19 @@ def ask(
     return response.status, json.loads(text) if text and "json" in kind else text
 
 
-def use_cache(folder: Path) -> None:
-    """Services in the tests share what they compile."""
-    os.environ.setdefault("XDG_CACHE_HOME", str(folder))
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with served(tmp_path_factory.mktemp("service")) as serving:
+        yield serving
+
+
+def create(url: str, name: str, **rest: object) -> dict:
+    wish = {"name": name, "arms": ["red", "green"], "policy": "thompson", **rest}
+    status, answer = ask(url, "POST", "/v1/bandits", wish)
+    assert status in (200, 201), answer
+    return answer
+
+
+def events_of(url: str, name: str) -> tuple:
+    found = ask(url, "GET", f"/v1/bandits/{quote(name, safe='')}")[1]
+    return found["decisions"], found["rewards"], found["expired"], found["open"], len(found["arms"])

@@ -28,7 +28,7 @@ LAYERS = [
     {"runner"},
     {"comparison", "report", "neighbours", "agents"},
     {"service", "client"},
-    {"console"},
+    {"console", "service_commands"},
     {"cli"},
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}

@@ -37,7 +37,9 @@ schema = schemathesis.openapi.from_dict(description())
 def test_no_server_error(case, url: str) -> None:
     if case.operation.label == "POST /v1/bandits" and isinstance(case.body, dict):
         case.body["policy"] = "thompson"  # others take seconds to compile, and are tested elsewhere
-    case.call_and_validate(base_url=url, checks=CHECKS)
+    response = case.call(base_url=url)
+    assert response.status_code < 500, response.text
+    case.validate_response(response, checks=CHECKS)
 
 
 def test_the_service_is_as_well_as_before(url: str) -> None:
