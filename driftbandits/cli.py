@@ -31,7 +31,7 @@ on_option = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="driftbandits")
 def cli() -> None:
-    """Bandits whose rewards drift: compare policies, run experiments, check claims.
+    """Bandits whose rewards drift: compare policies, check claims, decide for real users.
 
     \b
     Policies and environments are written as a name with settings in brackets:
@@ -46,6 +46,7 @@ def cli() -> None:
       driftbandits list
       driftbandits compare -e abrupt -p tracker -p ucb --horizon 5000 --runs 8
       driftbandits reproduce --quick
+      driftbandits serve --without-keys
     """
 
 
