@@ -1,9 +1,9 @@
-"""The service as an ASGI application, put together from its parts."""
+"""The service, put together from its parts: a request becomes an answer."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -21,17 +21,11 @@ from driftbandits.service.http import (
     Answer,
     Gone,
     Limits,
-    Message,
-    Receive,
     Request,
-    Send,
     answer,
     decoded,
-    read_body,
     refusal_for,
     refused,
-    send_answer,
-    too_slow,
 )
 from driftbandits.service.keyring import Keyring
 from driftbandits.service.openapi import description
@@ -47,6 +41,7 @@ CONTENT_POLICY = (
 HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
 ALWAYS = ("healthy", "ready")  # for supervisors, who would end a worker that is only busy
 BANDITS = ONE.removesuffix("{bandit}")
+PATHS_KNOWN = 10_000
 
 
 class Place(NamedTuple):
@@ -75,7 +70,7 @@ class Service:
         self.engine = Engine(store, Worker(worker, url, ttl), self.gauges)
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
-        self._limits = limits
+        self.limits = limits
         self._forwarder = Forwarder(store, worker)
         handlers = Handlers(store, self.engine, self._forwarder)
         self._places: dict[str, dict[str, Place]] = {}  # by path, by method
@@ -85,36 +80,32 @@ class Service:
             place = Place(route, getattr(handlers, route.handler), decoder, name)
             self._places.setdefault(route.path, {})[route.method] = place
         self._pages = pages()
+        self._at = lru_cache(PATHS_KNOWN)(self._look_up)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        request, begin = Request(scope), time.perf_counter()
-        self.gauges.now_in_flight += 1
-        try:
-            name, given = await self._answer(request, receive)
-        except Gone:
-            return
-        finally:
-            self.gauges.now_in_flight -= 1
-        self.gauges.served(name, given.status, time.perf_counter() - begin)
-        await send_answer(send, given)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """From the start of the server to its end."""
-        await receive()
+    def start(self) -> None:
+        """On the event loop that requests come on."""
         self.engine.start()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+
+    async def stop(self) -> None:
+        """When all requests are answered."""
         self.stopping = True
         await asyncio.to_thread(self.engine.stop)
         await self._forwarder.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
-    async def _answer(self, request: Request, receive: Receive) -> tuple[str, Answer]:
+    async def answer(self, request: Request) -> Answer:
+        """To be cancelled when it takes too long: that, too, is answered."""
+        begin = time.perf_counter()
+        self.gauges.now_in_flight += 1
+        try:
+            name, given = await self._answer(request)
+        finally:
+            self.gauges.now_in_flight -= 1
+        self.gauges.requests.count(name, given.status, time.perf_counter() - begin)
+        return given
+
+    async def _answer(self, request: Request) -> tuple[str, Answer]:
         """The name of the route and its answer, whatever happens."""
-        page = self._pages.get(request.path)
+        page = self._pages.get(request.raw_path)
         if page is not None and request.method in ("GET", "HEAD"):
             return request.path, page
         try:
@@ -122,19 +113,16 @@ class Service:
         except Refusal as refusal:
             return "none", refused(refusal)
         try:
-            return place.name, await self._handle(place, request, receive)
+            return place.name, await self._handle(place, request)
         except Gone:
             raise
+        except asyncio.CancelledError:
+            return place.name, refused(refusals.too_busy("requests: no answer in time"))
         except Exception as error:
             return place.name, refused(refusal_for(error, place.name))
 
     def _find(self, request: Request) -> Place:
-        path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
-        if path.startswith(BANDITS):
-            name, slash, rest = path[len(BANDITS) :].partition("/")
-            request.bandit = unquote(name)
-            path = f"{ONE}{slash}{rest}" if name else path
-        places = self._places.get(path)
+        request.bandit, places = self._at(request.raw_path)
         if places is None:
             raise no_such_path(404, "no_such_path", request)
         place = places.get(request.method)
@@ -142,28 +130,28 @@ class Service:
             raise no_such_path(405, "wrong_method", request)
         return place
 
-    async def _handle(self, place: Place, request: Request, receive: Receive) -> Answer:
+    def _look_up(self, raw_path: bytes) -> tuple[str, dict[str, Place] | None]:
+        """The bandit that a path names, and what can be done there, by method."""
+        path, bandit = raw_path.decode("latin-1"), ""
+        if path.startswith(BANDITS):
+            name, slash, rest = path[len(BANDITS) :].partition("/")
+            bandit = unquote(name)
+            path = f"{ONE}{slash}{rest}" if name else path
+        return bandit, self._places.get(path)
+
+    async def _handle(self, place: Place, request: Request) -> Answer:
         handler = place.route.handler
         if self.stopping and handler != "healthy":
             raise refusals.stopping()
-        if self.gauges.now_in_flight > self._limits.in_flight and handler not in ALWAYS:
+        if self.gauges.now_in_flight > self.limits.in_flight and handler not in ALWAYS:
             raise refusals.too_busy("requests in flight")
         self._keyring.check_origin(request.header(b"host"), request.header(b"origin"))
         if place.route.role:
             await self._check_key(request, place.route.role)
-        arrived = False
-        try:
-            async with asyncio.timeout(self._limits.body_seconds) as patience:
-                if place.decoder is not None:
-                    request.body = await read_body(request, receive, self._limits)
-                arrived = True
-                patience.reschedule(patience_until(self._limits.answer_seconds))
-                body = None if place.decoder is None else decoded(place.decoder, request.body)
-                return await place.handler(request, body)
-        except TimeoutError:
-            if arrived:
-                raise
-            raise too_slow(self._limits) from None
+        if place.decoder is None:
+            return await place.handler(request, None)
+        await request.arrive()
+        return await place.handler(request, decoded(place.decoder, request.body))
 
     async def _check_key(self, request: Request, role: str) -> None:
         header = request.header(b"authorization")
@@ -175,18 +163,14 @@ def decoder_of(route: Route) -> msgspec.json.Decoder[Any] | None:
     return None if route.body is None else msgspec.json.Decoder(route.body)
 
 
-def patience_until(seconds: float) -> float:
-    return asyncio.get_running_loop().time() + seconds
-
-
-def pages() -> dict[str, Answer]:
+def pages() -> dict[bytes, Answer]:
     """The pages for people, and the description for programs."""
     here = resources.files("driftbandits.service")
     html = partial(Answer, 200, media="text/html; charset=utf-8", headers=HEADERS)
     return {
-        "/": html(body=(here / "page.html").read_bytes()),
-        "/docs": html(body=(here / "docs.html").read_bytes()),
-        "/openapi.json": answer(200, description()),
+        b"/": html(body=(here / "page.html").read_bytes()),
+        b"/docs": html(body=(here / "docs.html").read_bytes()),
+        b"/openapi.json": answer(200, description()),
     }
 
 

@@ -110,13 +110,15 @@ class Caretaker:
 
     # Snapshots
 
-    def consider_snapshot(self, live: LiveBandit) -> None:
-        """On the engine's thread, where nothing changes meanwhile."""
-        name = live.row.name
-        if live.seq - live.snapshot_seq >= SNAPSHOT_EVERY and name not in self._snapshots:
-            self._snapshots.add(name)
-            live.snapshot_seq = live.seq
-            self._aside.submit(self._write_snapshot, name, live.lease, *live.snapshot())
+    def snapshot_is_due(self, live: LiveBandit) -> bool:
+        due = live.seq - live.snapshot_seq >= SNAPSHOT_EVERY
+        return due and live.row.name not in self._snapshots
+
+    def keep_snapshot(self, live: LiveBandit) -> None:
+        """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
+        self._snapshots.add(live.row.name)
+        live.snapshot_seq = live.seq
+        self._aside.submit(self._write_snapshot, live.row.name, live.lease, *live.snapshot())
 
     def _write_snapshot(
         self, name: str, lease: Lease, seq: int, arrays: dict[str, np.ndarray]

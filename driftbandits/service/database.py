@@ -1,6 +1,7 @@
 """The way to the database: its URL, its connections and its transactions."""
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ SERVER = {
     "tcp_user_timeout": 10_000,
 }
 PATIENCE = 10  # seconds, for a locked file or a server that does not answer
+AT_ONCE = (256, 64, 16, 4, 1)  # rows of one INSERT in SQLite
 
 
 def parse(url: str) -> sa.URL:
@@ -63,6 +65,7 @@ def connect(url: str) -> sa.Engine:
         engine = sa.create_engine(parsed.set(query={}), **options)
         event.listen(engine, "connect", set_up_sqlite)
         event.listen(engine, "begin", begin_sqlite)
+        event.listen(engine, "do_executemany", insert_rows)
         return engine
     told = {"connect_timeout": PATIENCE, **SERVER}
     patience = {key: value for key, value in told.items() if key not in parsed.query}
@@ -87,6 +90,21 @@ def begin_sqlite(connection: sa.Connection) -> None:
     """A writer queues before it reads, as a reader that turns writer would fail at once."""
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def insert_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:
+    """Many rows in one statement: other threads run while it does, and it asks for none of them.
+
+    The driver lets go of the interpreter for every statement, and queues for it afterwards.
+    """
+    head, values, one = statement.rpartition("VALUES ")
+    first = 0
+    for size in AT_ONCE:
+        many = f"{head}{values}{', '.join([one] * size)}"
+        for _ in range((len(rows) - first) // size):
+            cursor.execute(many, list(chain.from_iterable(rows[first : first + size])))
+            first += size
+    return True
 
 
 def copy_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:

@@ -70,47 +70,58 @@ class DriftAlarm:
             self._most = value
         if self._count - self._opened_at[0] < BLOCK:
             return None
-        self._close_block()
-        return self._look(time)
+        change = self._look(self._close_block())
+        if change is None:
+            return None
+        seen, total, since = self._look(len(self._lengths)) or change  # the best of all places
+        alarm = self._alarm(seen, total, since, time)
+        self._forget()
+        return alarm
 
-    def _close_block(self) -> None:
+    def _close_block(self) -> int:
+        """How many lengths have a new block: half as many times for each that is longer."""
         count, total, since = self._opened_at
         self._lengths[0].append(Block(self._count - count, self._total - total, since))
         self._opened_at = (self._count, self._total, since)
         for index, blocks in enumerate(self._lengths):
             if len(blocks) <= KEPT:
-                return
+                return index + 1
             if index + 1 == len(self._lengths):
                 self._lengths.append([])
             older, newer = blocks.pop(0), blocks.pop(0)
             both = Block(older.size + newer.size, older.total + newer.total, older.since)
             self._lengths[index + 1].append(both)
+        raise AssertionError("the last length has room")
 
-    def _look(self, now: float) -> Alarm | None:
-        """Compares before and after at every border between blocks."""
+    def _look(self, lengths: int) -> tuple[int, float, float] | None:
+        """The place among so many lengths, the shortest first, where before and after differ most.
+
+        What comes after a far border changes little with eight more rewards, so that it is enough
+        to look there when its length has a new block. Gives the rewards before, their total and the
+        time of the first one after.
+        """
         count, mean = self._count, self._total / self._count
         variance = self._squares / count - mean * mean
         if not 0 < variance < math.inf:
             return None
         highest = self._caution + math.log(count)
-        alarm = None
-        seen, total = 0, 0.0
-        for blocks in reversed(self._lengths):
-            for block in blocks:
+        change = None
+        seen, total = count, self._total
+        for blocks in self._lengths[:lengths]:
+            for block in reversed(blocks):
+                seen -= block.size
+                total -= block.total
+                if seen < SHORTEST:
+                    return change
                 # The divergence is at most the chi-square distance, which costs no logarithm.
                 shift = total - seen * mean
                 if (
-                    seen >= SHORTEST
-                    and shift * shift * count > highest * variance * seen * (count - seen)
+                    shift * shift * count > highest * variance * seen * (count - seen)
                     and (ratio := self._ratio(seen, shift, mean, variance)) > highest
                 ):
                     highest = ratio
-                    alarm = self._alarm(seen, total, block.since, now)
-                seen += block.size
-                total += block.total
-        if alarm:
-            self._forget()
-        return alarm
+                    change = seen, total, block.since
+        return change
 
     def _ratio(self, seen: int, shift: float, mean: float, variance: float) -> float:
         """Log likelihood ratio of a change after `seen` rewards, which had `shift` too much."""

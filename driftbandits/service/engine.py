@@ -1,8 +1,8 @@
 """The one thread that decides and learns, for all bandits of this worker.
 
-It takes everything that has come in since it last looked, lets the bandits answer, commits all of
-their events in one transaction, and only then hands out the answers: so one flush of the disk
-serves all callers that came at the same time, and nothing is said that could be forgotten.
+It takes everything that has come in since it last looked, lets the bandits answer, has all of
+their events committed in one transaction, and only then are the answers handed out: so one flush of
+the disk serves all callers that came at the same time, and nothing is said that could be forgotten.
 """
 
 import asyncio
@@ -17,9 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.service import refusals
 from driftbandits.service.caretaker import Caretaker, Loaded, Lost, Worker
+from driftbandits.service.committer import Committer, Served
 from driftbandits.service.gauges import Gauges
 from driftbandits.service.live import LiveBandit
-from driftbandits.service.records import Lease
+from driftbandits.service.records import Found, Lease
 from driftbandits.service.refusals import Refusal, first_line
 from driftbandits.service.store import Store
 from driftbandits.service.wishes import (
@@ -32,6 +33,7 @@ from driftbandits.service.wishes import (
     Reward,
     Wish,
     hand_out,
+    is_quick,
     stretches,
     until_deleted,
 )
@@ -39,7 +41,7 @@ from driftbandits.service.wishes import (
 log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
-TOGETHER = 2_000  # decisions in one transaction, about
+TOGETHER = 400  # events in one transaction, about: the next group need not wait for long
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 
 
@@ -52,6 +54,7 @@ class Engine:
         self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
         self._inbox: queue.SimpleQueue[Call | Loaded | Lost | None] = queue.SimpleQueue()
         self._caretaker = Caretaker(store, worker, gauges, self._inbox.put)
+        self._committer = Committer(store, gauges, self._hand_out)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="driftbandits-engine")
         self._ticked = 0.0
@@ -76,6 +79,7 @@ class Engine:
         self._stopped.set()
         self._inbox.put(None)
         self._thread.join()
+        self._committer.stop()
         self._caretaker.stop(self.lives)
 
     # The thread
@@ -85,6 +89,7 @@ class Engine:
             while not (self._stopped.is_set() and self._inbox.empty() and not self._waiting):
                 self._beat = time.monotonic()
                 self._round(self._collect())
+            self._finish()
         except BaseException:
             log.critical("the engine has failed; the log has everything", exc_info=True)
             os._exit(70)  # better than a worker that holds its bandits and answers nobody
@@ -138,6 +143,8 @@ class Engine:
 
     def _serve(self, calls: list[Call]) -> None:
         now = time.time()
+        if self._committer.is_done() or not all(is_quick(call.wish) for call in calls):
+            self._finish()
         by_bandit: dict[str, list[Call]] = {}
         for call in calls:
             by_bandit.setdefault(call.bandit, []).append(call)
@@ -154,16 +161,20 @@ class Engine:
                 continue
             theirs, rest = until_deleted(theirs)
             served.append((live, self._answer(live, theirs, now)))
+            if live.lost:
+                self._drop(name, live.lease)
             if rest:
                 deleting.append((live, rest))
-        self._hand_out(self._commit(served))
+        self._commit(served)
         for live, rest in deleting:
+            self._finish()
             self._delete(live, rest)
 
     def _revive(self, name: str, calls: list[Call]) -> None:
         if name in self._waiting:
             self._waiting[name] += calls
         elif calls:
+            self._finish()
             self._waiting[name] = calls
             self._caretaker.load(name)
 
@@ -189,15 +200,20 @@ class Engine:
         wishes: list[Any] = [call.wish for call in calls]
         if isinstance(wishes[0], Decide):
             asked = [wish.requests for wish in wishes]
-            return list(zip(calls, live.decide(asked, now, self.store), strict=True))
+            return list(zip(calls, live.decide(asked, now, self._find), strict=True))
         if isinstance(wishes[0], Reward):
             pairs = [pair for wish in wishes for pair in wish.pairs]
-            statuses = iter(live.reward(pairs, now, self.store))
+            statuses = iter(live.reward(pairs, now, self._find))
             return [
                 (call, [next(statuses) for _ in wish.pairs])
                 for call, wish in zip(calls, wishes, strict=True)
             ]
         return [(call, self._look(live, call.wish, now)) for call in calls]
+
+    def _find(self, bandit: int, ids: list[str]) -> Found:
+        """In the log, with all that was answered before."""
+        self._finish()
+        return self.store.find(bandit, ids)
 
     def _look(self, live: LiveBandit, wish: Wish, now: float) -> Any:
         try:
@@ -209,31 +225,28 @@ class Engine:
         except Refusal as refusal:
             return refusal
 
-    def _commit(self, served: list[tuple[LiveBandit, list[Reply]]]) -> list[Reply]:
-        """All events in one transaction; the answers of those that could not be written change."""
-        busy = [live for live, _ in served if live.events]
-        failure: Refusal = refusals.moving()
-        lost: set[int] = set()
-        if busy:
-            try:
-                with self.gauges.commit_seconds.time():
-                    lost = self.store.append([(x.lease, x.seq, x.events) for x in busy])
-            except SQLAlchemyError as error:
-                log.warning("not committed: %s", first_line(error))
-                failure, lost = refusals.no_database(), {live.row.id for live in busy}
-        replies: list[Reply] = []
-        for live, theirs in served:
-            if live.row.id in lost:
-                self._drop(live.row.name, live.lease)
-                replies += [(call, failure) for call, _ in theirs]
-                continue
-            replies += theirs
-            if live.events:
-                self.gauges.count(live.committed())
-                self._caretaker.consider_snapshot(live)
-            if live.lost:
-                self._drop(live.row.name, live.lease)
-        return replies
+    def _commit(self, served: list[tuple[LiveBandit, list[Reply]]]) -> None:
+        """All events in one transaction, and then the answers; aside, if there is more to do."""
+        self._finish()
+        group = [
+            Served(live, replies, live.lease, *live.to_be_written()) for live, replies in served
+        ]
+        self._committer.write(group, aside=not self._inbox.empty())
+        due = [live for live, _ in served if self._caretaker.snapshot_is_due(live)]
+        if due:
+            self._finish()
+        for live in due:
+            if self.lives.get(live.row.name) is live:
+                self._caretaker.keep_snapshot(live)
+
+    def _finish(self) -> None:
+        """Waits until what was answered is in the log."""
+        group, lost = self._committer.finish()
+        for live, _, lease, _, events in group:
+            if lease.bandit in lost:
+                self._drop(live.row.name, lease)
+            else:
+                live.watch(events)
 
     def _delete(self, live: LiveBandit, calls: list[Call]) -> None:
         """The first call's wish; the others ask again, of nobody or of a bandit anew."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from driftbandits.service.records import Entry, Event, Told
+from driftbandits.service.records import Entry, Event, Found, Told
 from driftbandits.service.tables import DECISION, OUTCOME, bandits, events
 
 FIELDS = [events.c[field] for field in Event._fields]
@@ -89,11 +89,9 @@ def page(connection: sa.Connection, bandit: int, after: int, limit: int) -> list
     return [Event._make(row) for row in connection.execute(PAGE, values)]
 
 
-def find(
-    connection: sa.Connection, bandit: int, ids: Sequence[str]
-) -> dict[str, tuple[Event | None, Event | None]]:
+def find(connection: sa.Connection, bandit: int, ids: Sequence[str]) -> Found:
     """The decision and the outcome of each id that is in the log."""
-    found: dict[str, tuple[Event | None, Event | None]] = {}
+    found: Found = {}
     for start in range(0, len(ids), MOST_IDS):
         values = {"bandit": bandit, "ids": ids[start : start + MOST_IDS]}
         for row in connection.execute(FIND, values):

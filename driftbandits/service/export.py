@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +27,14 @@ async def log_answer(store: Store, row: BanditRow, kind: str) -> Answer:
     return Answer(200, b"", "application/vnd.apache.parquet", name, parquet_parts(store, row))
 
 
-async def csv_lines(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
+async def csv_lines(store: Store, row: BanditRow) -> AsyncGenerator[bytes, None]:
     pages, header = tables(store, row), True
     while (table := await asyncio.to_thread(next, pages, None)) is not None:
         yield table.write_csv(include_header=header).encode()
         header = False
 
 
-async def parquet_parts(store: Store, row: BanditRow) -> AsyncIterator[bytes]:
+async def parquet_parts(store: Store, row: BanditRow) -> AsyncGenerator[bytes, None]:
     """The content of a file that is removed when it is through."""
     with tempfile.TemporaryDirectory() as folder:
         path = await asyncio.to_thread(write_parquet, store, row, Path(folder))

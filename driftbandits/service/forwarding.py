@@ -42,8 +42,8 @@ class Forwarder:
             raise Elsewhere(found[1])
 
     async def forward(self, request: Request, url: str) -> Answer:
-        path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
-        query = request.scope["query_string"].decode("latin-1")
+        path = request.raw_path.decode("latin-1")
+        query = request.query_string.decode("latin-1")
         target = f"{url}{path}?{query}" if query else f"{url}{path}"
         there = await self._send(request, request.method, target, request.body)
         kept = tuple((key, there.headers[key]) for key in ("retry-after",) if key in there.headers)

@@ -1,13 +1,10 @@
-"""Between HTTP and the service: requests in, answers out, limits, and the one shape of errors.
-
-Straight on ASGI, as a framework's request and response would cost more than the decision.
-"""
+"""Between HTTP and the service: requests, answers, limits, and the one shape of errors."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -20,10 +17,6 @@ log = logging.getLogger("driftbandits.service")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
-PART_SECONDS = 60.0
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 class Limits(NamedTuple):
@@ -31,6 +24,7 @@ class Limits(NamedTuple):
 
     body_bytes: int = 4_000_000
     in_flight: int = 1_000  # requests at a time
+    head_seconds: float = 10.0  # in which the head of a request must have come
     body_seconds: float = 10.0  # in which a body must have come
     answer_seconds: float = 60.0
 
@@ -39,36 +33,84 @@ USUAL = Limits()
 
 
 class Request:
-    """What came in."""
+    """What came in; the body may still be on its way."""
 
-    __slots__ = ("bandit", "body", "method", "path", "scope")
+    __slots__ = (
+        "_parts", "bandit", "body", "chunks", "complete", "failure", "headers", "keep_alive",
+        "method", "on_wanted", "query_string", "raw_path", "size", "wanted",
+    )  # fmt: skip
 
-    def __init__(self, scope: Message) -> None:
-        self.scope = scope
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
+    def __init__(self, method: str, target: bytes, headers: dict[bytes, bytes]) -> None:
+        self.method, self.headers = method, headers  # their names in small letters
+        if not target.startswith(b"/"):  # with the host, as proxies are asked
+            target = urlsplit(target)._replace(scheme=b"", netloc=b"").geturl() or b"/"
+        self.raw_path, _, self.query_string = target.partition(b"?")
         self.bandit = ""  # named in the path
-        self.body = b""
+        self.keep_alive = self.chunks = True  # what the caller can do
+        self.body, self.complete = b"", False
+        self._parts: list[bytes] = []
+        self.size = 0
+        self.failure: Exception | None = None
+        self.wanted: asyncio.Future[None] | None = None
+        self.on_wanted: Callable[[Request], None] = lambda _: None
+
+    @property
+    def path(self) -> str:
+        return unquote(self.raw_path.decode("latin-1"))
+
+    @property
+    def told_length(self) -> int:
+        told = self.headers.get(b"content-length", b"")
+        return int(told) if told.isdigit() else 0
 
     def header(self, name: bytes) -> str | None:
-        for key, value in self.scope["headers"]:
-            if key == name:
-                return value.decode("latin-1")
-        return None
+        found = self.headers.get(name)
+        return None if found is None else found.decode("latin-1")
 
     def query(self, name: str, default: str) -> str:
-        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True)
         return given.get(name, [default])[-1]
+
+    # Its body
+
+    def add(self, part: bytes) -> int:
+        """Bytes that there are now."""
+        self._parts.append(part)
+        self.size += len(part)
+        return self.size
+
+    def arrived(self) -> None:
+        self.body, self.complete = b"".join(self._parts), True
+        self._parts.clear()
+        self._tell()
+
+    def fail(self, error: Exception) -> None:
+        """It will not come."""
+        self.failure = error
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.wanted is not None and not self.wanted.done():
+            self.wanted.set_result(None)
+
+    async def arrive(self) -> None:
+        """Waits for the body."""
+        if self.failure is None and not self.complete:
+            self.wanted = asyncio.get_running_loop().create_future()
+            self.on_wanted(self)
+            await self.wanted
+        if self.failure is not None:
+            raise self.failure
 
 
 class Answer(NamedTuple):
-    """What goes out; `more` follows the body, piece by piece."""
+    """What goes out; `more` comes in place of the body, piece by piece."""
 
     status: int
     body: bytes = b""
     media: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    more: AsyncIterator[bytes] | None = None
+    more: AsyncGenerator[bytes, None] | None = None
 
 
 class Gone(Exception):  # noqa: N818
@@ -83,23 +125,6 @@ def refused(refusal: Refusal) -> Answer:
     after = refusal.retry_after
     headers = () if after is None else (("retry-after", str(after)),)
     return Answer(refusal.status, encode({"error": refusal.as_json()}), JSON, headers)
-
-
-async def read_body(request: Request, receive: Receive, limits: Limits) -> bytes:
-    """The body, if it is not too long."""
-    told = request.header(b"content-length") or ""
-    if told.isdigit() and int(told) > limits.body_bytes:
-        raise too_large(limits)
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > limits.body_bytes:
-            raise too_large(limits)
-    return body
 
 
 def too_large(limits: Limits) -> Refusal:
@@ -135,18 +160,3 @@ def refusal_for(error: Exception, route: str) -> Refusal:
         return refusals.too_busy("requests: no answer in time")
     log.error("%s failed", route, exc_info=error)
     return Refusal(500, "internal", "the service failed", "see the service's log")
-
-
-async def send_answer(send: Send, given: Answer) -> None:
-    status, body, media, headers, more = given
-    lines = [(key.encode(), value.encode()) for key, value in headers]
-    if media is not None:
-        lines.append((b"content-type", media.encode()))
-    if more is None:
-        lines.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": lines})
-    if more is not None:
-        async for part in more:
-            async with asyncio.timeout(PART_SECONDS):  # for a client that does not read
-                await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": body})

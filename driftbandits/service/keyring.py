@@ -7,6 +7,7 @@ import hashlib
 import secrets
 import time
 from collections import OrderedDict
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from driftbandits.service.refusals import Refusal
@@ -37,15 +38,8 @@ class Keyring:
 
     def check_origin(self, host: str | None, origin: str | None) -> None:
         """Without keys, whoever is on this machine may ask; a web page from elsewhere may not."""
-        if not self._open_to_all:
-            return
-        named = urlsplit(f"//{host or ''}").hostname
-        if named not in LOOPBACK:
-            message = f"without keys, the Host must be one of {', '.join(LOOPBACK)}, got {host!r}"
-            raise Refusal(403, "foreign_host", message, "ask it by its loopback address")
-        if origin is not None and urlsplit(origin).netloc != host:
-            message = f"without keys, a page of {origin!r} may not ask"
-            raise Refusal(403, "foreign_origin", message, "use keys for pages of your own")
+        if self._open_to_all:
+            judge_origin(host, origin)
 
     def check_cached(self, header: str | None, role: str) -> bool:
         """Whether the caller is known and may; False asks for `check`, which asks the store."""
@@ -65,6 +59,17 @@ class Keyring:
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         judge(held, role)
+
+
+@lru_cache(maxsize=1000)  # of those that may
+def judge_origin(host: str | None, origin: str | None) -> None:
+    named = urlsplit(f"//{host or ''}").hostname
+    if named not in LOOPBACK:
+        message = f"without keys, the Host must be one of {', '.join(LOOPBACK)}, got {host!r}"
+        raise Refusal(403, "foreign_host", message, "ask it by its loopback address")
+    if origin is not None and urlsplit(origin).netloc != host:
+        message = f"without keys, a page of {origin!r} may not ask"
+        raise Refusal(403, "foreign_origin", message, "use keys for pages of your own")
 
 
 def key_in(header: str | None) -> str:

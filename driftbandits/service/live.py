@@ -8,8 +8,9 @@ import logging
 import secrets
 import time
 from builtins import id as identity
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from driftbandits.agents.requests import AgentDecision, Request, Row
 from driftbandits.check import InputError
 from driftbandits.service import refusals
 from driftbandits.service.monitor import CAPACITY, Monitor
-from driftbandits.service.records import BanditRow, Event, Lease
+from driftbandits.service.records import BanditRow, Event, Found, Lease
 from driftbandits.service.refusals import Refusal
 from driftbandits.service.store import Store
 
@@ -29,6 +30,7 @@ log = logging.getLogger("driftbandits.service")
 ARM_CHANGES = {"arm_added": "add_arm", "arm_retired": "retire_arm", "arm_restored": "restore_arm"}
 FLOAT = np.dtype("<f4")
 MOST_ARMS = 1000
+Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
 Logged = dict[str, tuple[AgentDecision, Event | None]]  # decisions and outcomes, by id
 
 
@@ -47,13 +49,13 @@ class LiveBandit:
     def expire(self, now: float, room: int = 0) -> None:
         """Ends the wait of decisions whose window has passed, or for which there is no room."""
         for id in self.agent.expire(now, room=room):
-            self._note("expiry", self.agent.now, id, reward=self.agent.default_reward)
+            self._note("expiry", self.agent.now, id, self.agent.default_reward)
 
     def decide(
-        self, asked: list[list[Request]], now: float, store: Store
+        self, asked: list[list[Request]], now: float, find: Find
     ) -> list[list[AgentDecision] | Refusal]:
         """Answers several callers, each with all of its decisions or a refusal."""
-        found = self._logged(store, [r.id for each in asked for r in each if r.id is not None])
+        found = self._logged(find, [r.id for each in asked for r in each if r.id is not None])
         rows: dict[str, Row] = {}
         ids = [self._prepare(each, rows, found) for each in asked]
         said = [id for each in ids if not isinstance(each, Refusal) for id in each]
@@ -86,17 +88,15 @@ class LiveBandit:
         rows.update(new)
         return ids
 
-    def reward(
-        self, given: list[tuple[str, float]], now: float, store: Store
-    ) -> list[str | Refusal]:
+    def reward(self, given: list[tuple[str, float]], now: float, find: Find) -> list[str | Refusal]:
         """What became of each reward; those of several callers may come together."""
         self.expire(now)
-        found = self._logged(store, [id for id, _ in given])
+        found = self._logged(find, [id for id, _ in given])
         new: dict[str, float] = {}
         statuses = [self._judge(id, reward, new, found) for id, reward in given]
         self.agent.close(list(new), list(new.values()))
         for id, reward in new.items():
-            self._note("reward", now, id, reward=reward)
+            self._note("reward", now, id, reward)
         return statuses
 
     def _judge(self, id: str, reward: float, new: dict[str, float], found: Logged) -> str | Refusal:
@@ -128,15 +128,14 @@ class LiveBandit:
             raise refusals.bad_value(str(error)) from None
         self._note(kind, now, name)
 
-    def _logged(self, store: Store, ids: list[str]) -> Logged:
+    def _logged(self, find: Find, ids: list[str]) -> Logged:
         """Decisions that no longer wait, and what became of them."""
         asked = [id for id in ids if id not in self.agent.waiting]
         if not asked:
             return {}
-        found = store.find(self.row.id, asked)
         return {
             id: (self._decision(decision), outcome)
-            for id, (decision, outcome) in found.items()
+            for id, (decision, outcome) in find(self.row.id, asked).items()
             if decision is not None
         }
 
@@ -147,8 +146,9 @@ class LiveBandit:
 
     # Its log
 
-    def _note(self, kind: str, now: float, id: str, **rest: Any) -> None:
-        self.events.append(Event(self.seq + len(self.events) + 1, kind, now, id, **rest))
+    def _note(self, kind: str, now: float, id: str, reward: float | None = None) -> None:
+        seq = self.seq + len(self.events) + 1
+        self.events.append(Event(seq, kind, now, id, None, None, None, None, None, reward))
 
     def _note_decisions(self, rows: dict[str, Row], now: float) -> None:
         waiting, arms = self.agent.waiting, len(self.agent.arms)
@@ -165,12 +165,11 @@ class LiveBandit:
             event = Event(seq, "decision", now, id, arm, chance, law.tobytes(), written, mask)
             self.events.append(event)
 
-    def committed(self) -> list[Event]:
-        """What was noted is in the log now."""
-        events, self.events = self.events, []
-        self.seq += len(events)
-        self.watch(events)
-        return events
+    def to_be_written(self) -> tuple[int, list[Event]]:
+        """What was noted, and after which event; it counts as written from now on."""
+        last, events = self.seq, self.events
+        self.seq, self.events = last + len(events), []
+        return last, events
 
     def watch(self, events: list[Event]) -> None:
         for kind, now, group in runs(events):
@@ -218,7 +217,7 @@ class LiveBandit:
         return Row(np.frombuffer(event.context or b"", FLOAT), available)
 
     def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
-        """The agent as it is after its last committed event, as copies."""
+        """The agent as it is after its last event, which must be in the log, as copies."""
         assert not self.events, "a snapshot holds committed events only"
         return self.seq, arrays_of(self.agent)
 
@@ -238,7 +237,7 @@ def new_ids(count: int) -> Iterator[str]:
 
 def runs(events: list[Event]) -> Iterator[tuple[str, float, list[Event]]]:
     """Neighbours of one kind and one time."""
-    for (kind, now), group in groupby(events, lambda event: (event.kind, event.time)):
+    for (kind, now), group in groupby(events, attrgetter("kind", "time")):
         yield kind, now, list(group)
 
 

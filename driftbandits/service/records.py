@@ -47,4 +47,5 @@ class KeyRow(NamedTuple):
 
 
 Told = tuple[Event, Event | None]  # a decision and its outcome, None while it is open
+Found = dict[str, tuple[Event | None, Event | None]]  # decisions and outcomes, by id
 Entry = tuple[Lease, int, list[Event]]  # who writes, the last seq before, what is new

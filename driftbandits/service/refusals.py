@@ -84,6 +84,11 @@ def broken(name: str) -> Refusal:
     return Refusal(500, "broken_policy", message, "see the service's log")
 
 
+def not_committed() -> Refusal:
+    message = "the log could not be written; what was asked for may be in it or not"
+    return Refusal(500, "not_committed", message, "try again with the same id")
+
+
 def first_line(error: Exception) -> str:
     """What a database says, without its SQL."""
     return str(error).partition("\n")[0]

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from driftbandits.check import fail
 from driftbandits.service import event_log, leases, snapshots
 from driftbandits.service.database import connect
-from driftbandits.service.records import BanditRow, Entry, Event, KeyRow, Lease, Told
+from driftbandits.service.records import BanditRow, Entry, Event, Found, KeyRow, Lease, Told
 from driftbandits.service.tables import bandits, create_tables, events, keys, now
 from driftbandits.service.tables import snapshots as snapshot_table
 
@@ -112,7 +112,7 @@ class Store:
         with self._reading() as connection:
             return event_log.page(connection, bandit, after, limit)
 
-    def find(self, bandit: int, ids: list[str]) -> dict[str, tuple[Event | None, Event | None]]:
+    def find(self, bandit: int, ids: list[str]) -> Found:
         """The decision and the outcome, if any, of each id that is known."""
         with self._reading() as connection:
             return event_log.find(connection, bandit, ids)

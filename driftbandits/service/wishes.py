@@ -44,10 +44,18 @@ class Call(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.wish.requests) if isinstance(self.wish, Decide) else 1
+        """Events that it makes, about."""
+        if isinstance(self.wish, Decide):
+            return len(self.wish.requests)
+        return len(self.wish.pairs) if isinstance(self.wish, Reward) else 1
 
 
 Reply = tuple[Call, Any]
+
+
+def is_quick(wish: Wish) -> bool:
+    """Decisions and rewards need not wait until what was answered before is in the log."""
+    return isinstance(wish, Decide | Reward)
 
 
 def until_deleted(calls: list[Call]) -> tuple[list[Call], list[Call]]:
