@@ -1,6 +1,7 @@
 """The engine and its bandits, at the moments at which something could be lost or said twice."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from driftbandits.agents.requests import Request
 from driftbandits.service.caretaker import Worker
 from driftbandits.service.engine import Engine
 from driftbandits.service.gauges import Gauges
+from driftbandits.service.handlers import Handlers
 from driftbandits.service.live import LiveBandit, new_agent, revive
 from driftbandits.service.records import Lease
 from driftbandits.service.refusals import Refusal
@@ -128,6 +130,85 @@ def test_one_bad_caller_does_not_stop_the_others_of_its_group(store: Store) -> N
         assert await engine.submit("shop", Look(lambda live: live.agent.decisions)) == 1
 
     play(store, story)
+
+
+def writes_aside(engine: Engine, store: Store, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """From now on groups are written on their own thread, and only while this is set."""
+    write, append, free = engine._committer.write, store.append, threading.Event()
+
+    def wait_and_append(entries: list) -> set:
+        assert free.wait(60)
+        return append(entries)
+
+    monkeypatch.setattr(engine._committer, "write", lambda group, **_: write(group, aside=True))
+    monkeypatch.setattr(store, "append", wait_and_append)
+    return free
+
+
+def test_what_is_being_written_is_known_already(store: Store, monkeypatch) -> None:
+    async def story(engine: Engine) -> None:
+        (made,) = await decide(engine, "x")
+        free = writes_aside(engine, store, monkeypatch)
+        first = engine.submit("shop", Reward([("x", 1.0)]))
+        await asyncio.sleep(0.1)
+        again = engine.submit("shop", Reward([("x", 1.0), ("x", 0.0)]))
+        later = decide(engine, "y", "x")
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        free.set()
+        assert await first == ["learned"]
+        duplicate, contradiction = await again
+        assert (duplicate, contradiction.code) == ("duplicate", "contradictory_reward")
+        assert (await later)[1] == made
+        assert await engine.submit("shop", Look(lambda live: live.monitor.rewards)) == 1
+
+    play(store, story)
+
+
+def test_nobody_is_answered_on_top_of_what_could_not_be_written(store: Store, monkeypatch) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "x")
+        free = writes_aside(engine, store, monkeypatch)
+        append, calls = store.append, []
+
+        def fail_at_first(entries: list) -> set:
+            calls.append(entries)
+            if len(calls) == 1:
+                free.wait(60)
+                raise sa.exc.OperationalError("", {}, Exception("the disk is full"))
+            return append(entries)
+
+        monkeypatch.setattr(store, "append", fail_at_first)
+        lost = decide(engine, "one")
+        await asyncio.sleep(0.1)
+        on_top = engine.submit("shop", Decide([Request()]))
+        await asyncio.sleep(0.1)
+        free.set()
+        assert codes(await all_of(lost, on_top)) == ["no_database", "moving"]
+        assert [event.id for event in store.events(store.bandit("shop").id, 0)] == ["x"]
+        await decide(engine, "one")
+        told = await engine.submit("shop", Look(lambda live: (live.seq, live.agent.decisions)))
+        assert told == (2, 2)
+
+    play(store, story)
+
+
+def test_a_bandit_that_nobody_asks_for_is_taken_in(store: Store) -> None:
+    async def story() -> None:
+        engine = Engine(store, Worker("first", "http://first", 0.3), Gauges())
+        engine.start()
+        while "shop" not in engine.lives:
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(engine.stop)
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_list_wakes_nobody(store: Store) -> None:
+    engine = Engine(store, Worker("first", "http://first", 600.0), Gauges())  # does not run
+    described = Handlers(store, engine, None)._described(None, store.bandit("shop"))
+    told = asyncio.run(asyncio.wait_for(described, 60))
+    assert (told["name"], told["decisions"]) == ("shop", None)
 
 
 def live(config: dict, **changes: Any) -> LiveBandit:

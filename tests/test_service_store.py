@@ -77,11 +77,19 @@ def test_claiming_ones_own_changes_nothing_while_it_lives(store: Store) -> None:
 def test_renewing_tells_what_is_left(store: Store) -> None:
     kept, lost, other = new(store, "a", ttl=GONE), new(store, "b", ttl=GONE), new(store, "c", "two")
     assert store.claim(lost.bandit, "two", "http://two", GONE)
-    assert store.renew("one", 60) == {kept.bandit}
+    assert store.renew("one", 60) == {kept.bandit: "a"}
     assert [row.alive for row in store.bandits()] == [True, False, True]
     assert store.append([(kept, 0, decisions(1, 1))]) == set(), "its epoch is the same"
-    assert store.renew("two", 60) == {lost.bandit, other.bandit}
-    assert store.renew("nobody", 60) == set()
+    assert store.renew("two", 60) == {lost.bandit: "b", other.bandit: "c"}
+    assert store.renew("nobody", 60) == {}
+
+
+def test_orphans_are_those_that_nobody_looks_after(store: Store) -> None:
+    new(store, "gone", ttl=GONE)
+    new(store, "kept")
+    store.create_bandit("never had", {})
+    assert store.orphans(10) == ["gone", "never had"]
+    assert store.orphans(1) == ["gone"]
 
 
 def test_released_bandits_are_free_at_once(store: Store) -> None:
@@ -227,7 +235,7 @@ def test_threads_share_a_store(store: Store) -> None:
         for seq in range(1, 16):
             mixed = np.random.default_rng([thread, seq]).permutation(3)
             assert store.append([(own[at], seq - 1, [decision(seq)]) for at in mixed]) == set()
-            assert store.renew("one", 60) >= {lease.bandit for lease in own}
+            assert store.renew("one", 60).keys() >= {lease.bandit for lease in own}
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))

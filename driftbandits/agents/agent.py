@@ -277,11 +277,21 @@ class Agent:
         checks.name("arm", name)
         if name in self._names:
             check.fail("arm", "a new name (restore_arm brings back a retired one)", name)
-        if len(self._names) == self._active.size:
+        if self.is_full:
             self._widen(2 * self._active.size)
         self._active[len(self._names)] = True
         self._names[name] = len(self._names)
         self._arms.append(name)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the policy's memory must grow for one more arm."""
+        return len(self._names) == self._active.size
+
+    def prepare_to_grow(self) -> None:
+        """Compiles, on any thread, what it will need with more arms, and changes nothing."""
+        spec = self._learner.spec
+        Learner(self.policy, spec._replace(num_arms=2 * spec.num_arms), self.seed).warm_up()
 
     def retire_arm(self, name: str) -> None:
         """Is not chosen any more; what is known of it stays, and its late rewards are learnt."""

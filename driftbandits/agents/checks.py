@@ -13,6 +13,7 @@ from driftbandits import check
 Context = Sequence[float] | Mapping[str, float]
 Asked = TypeVar("Asked", bound=tuple[Any, ...])
 LONGEST_NAME = 200
+LISTS = tuple, list
 NOTHING = np.zeros(0, np.float32)  # a context of no numbers
 LARGEST = 1e12  # its square, too, is a number in float32, so that no reward can break a policy
 
@@ -109,7 +110,7 @@ def moment(given: object) -> float:
 
 def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
     """The numbers in order."""
-    if not known and isinstance(given, tuple | list) and not given:
+    if not known and type(given) in LISTS and not given:
         return NOTHING
     values = by_name(given, known) if isinstance(given, Mapping) else given
     if values is None:

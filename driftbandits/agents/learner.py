@@ -35,6 +35,7 @@ class Acts(NamedTuple):
 
 
 class Programs(NamedTuple):
+    init: Callable[..., State]
     act: Callable[..., tuple[State, Array, Array, Array]]
     learn: Callable[..., State]
     ticket: Layout
@@ -82,7 +83,7 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
         return jax.lax.fori_loop(0, count, hear, state)
 
     compiled = partial(jax.jit, donate_argnums=0, compiler_options=OPTIONS)
-    return Programs(compiled(act), compiled(learn), ticket, still)
+    return Programs(jax.jit(policy.init), compiled(act), compiled(learn), ticket, still)
 
 
 def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
@@ -124,7 +125,7 @@ class Learner:
         return self._programs.ticket.width
 
     def _fresh(self) -> State:
-        return jax.jit(self._policy.init)(self._start)
+        return self._programs.init(self._start)
 
     def act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
         """Decides for each row of contexts and of available arms."""

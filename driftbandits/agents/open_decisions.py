@@ -34,7 +34,7 @@ class OpenDecisions:
         self._free = list(range(FIRST_ROWS))
 
     def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
-        laws, rows = acts.laws[:, :arms].copy(), self.put(acts.tickets)
+        laws, rows = shared(acts.laws[:, :arms].copy()), self.put(acts.tickets)
         for id, arm, law, row in zip(ids, acts.arms.tolist(), laws, rows, strict=True):
             self.waiting[id] = Open(arm, law, time, row)
 
@@ -62,3 +62,8 @@ class OpenDecisions:
 
     def oldest(self, count: int) -> list[str]:
         return list(islice(self.waiting, max(count, 0)))
+
+
+def shared(laws: np.ndarray) -> list[np.ndarray]:
+    """The rows; the same object for all where they are equal."""
+    return [laws[0]] * len(laws) if (laws == laws[0]).all() else list(laws)

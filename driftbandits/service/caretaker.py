@@ -1,9 +1,15 @@
-"""What is done for bandits beside the engine's thread: reviving them, snapshots, leases."""
+"""What is done for bandits beside the engine's thread: reviving them, snapshots, leases.
+
+Those that nobody looks after are taken in without being asked for, so that the windows of their
+decisions pass in time.
+"""
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +26,8 @@ from driftbandits.service.store import Store
 log = logging.getLogger("driftbandits.service")
 
 SNAPSHOT_EVERY = 5_000  # events
+WOKEN = 5  # bandits at a time that nobody has asked for
+PAUSE = 60.0  # seconds until a bandit that could not be revived is tried again
 
 
 class Worker(NamedTuple):
@@ -44,12 +52,23 @@ class Lost(NamedTuple):
     lease: Lease
 
 
+class Wake(NamedTuple):
+    """Nobody looks after this bandit, and its windows pass."""
+
+    bandit: str
+
+
 class Caretaker:
     def __init__(
-        self, store: Store, worker: Worker, gauges: Gauges, tell: Callable[[Loaded | Lost], None]
+        self,
+        store: Store,
+        worker: Worker,
+        gauges: Gauges,
+        tell: Callable[[Loaded | Lost | Wake], None],
     ) -> None:
         self._store, self._worker, self._gauges, self._tell = store, worker, gauges, tell
         self._snapshots: set[str] = set()  # bandits of which one is being written
+        self._broken: dict[str, float] = {}  # that could not be revived, and when
         self._aside = ThreadPoolExecutor(2, "driftbandits-aside")
         self._stopped = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -90,6 +109,7 @@ class Caretaker:
             found = refusals.no_database()
         except Exception:
             log.exception("bandit %r cannot be revived", name)
+            self._broken[name] = time.monotonic()
             found = refusals.broken(name)
         self._tell(Loaded(name, found))
 
@@ -145,9 +165,18 @@ class Caretaker:
                 continue  # the leases run out, and another worker takes over
             try:
                 ours = self._store.renew(self._worker.name, self._worker.ttl)
+                orphans = self._store.orphans(WOKEN)
             except SQLAlchemyError as error:
                 log.warning("leases not prolonged: %s", first_line(error))
                 continue
             for name, live in before:
                 if live.row.id not in ours:
                     self._tell(Lost(name, live.lease))
+            self._wake([name for name in [*ours.values(), *orphans] if name not in lives])
+
+    def _wake(self, names: list[str]) -> None:
+        """A few at a time; whoever is asked for waits behind them."""
+        now = time.monotonic()
+        well = [name for name in names if now - self._broken.get(name, -inf) > PAUSE]
+        for name in well[:WOKEN]:
+            self._tell(Wake(name))

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.service import refusals
-from driftbandits.service.caretaker import Caretaker, Loaded, Lost, Worker
+from driftbandits.service.caretaker import Caretaker, Loaded, Lost, Wake, Worker
 from driftbandits.service.committer import Committer, Served
 from driftbandits.service.gauges import Gauges
 from driftbandits.service.live import LiveBandit
@@ -52,7 +52,7 @@ class Engine:
         self.store, self.worker, self.gauges = store, worker.name, gauges
         self.lives: dict[str, LiveBandit] = {}
         self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
-        self._inbox: queue.SimpleQueue[Call | Loaded | Lost | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Call | Loaded | Lost | Wake | None] = queue.SimpleQueue()
         self._caretaker = Caretaker(store, worker, gauges, self._inbox.put)
         self._committer = Committer(store, gauges, self._hand_out)
         self._stopped = threading.Event()
@@ -101,6 +101,8 @@ class Engine:
                 calls += self._settle(item)
             elif isinstance(item, Lost):
                 self._drop(item.bandit, item.lease)
+            elif isinstance(item, Wake) and not self._stopped.is_set():
+                self._wake(item.bandit)
         try:
             self._serve([call for call in calls if not call.answer.done()])
         except Exception:
@@ -171,11 +173,14 @@ class Engine:
             self._delete(live, rest)
 
     def _revive(self, name: str, calls: list[Call]) -> None:
-        if name in self._waiting:
+        if calls:
+            self._wake(name)
             self._waiting[name] += calls
-        elif calls:
+
+    def _wake(self, name: str) -> None:
+        if name not in self._waiting and name not in self.lives:
             self._finish()
-            self._waiting[name] = calls
+            self._waiting[name] = []
             self._caretaker.load(name)
 
     def _answer(self, live: LiveBandit, calls: list[Call], now: float) -> list[Reply]:

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from driftbandits.agents import checks
@@ -26,6 +27,10 @@ SLOWEST = 1.0  # seconds of a decision and its reward: all bandits of a worker w
 class Handlers:
     def __init__(self, store: Store, engine: Engine, forwarder: Forwarder) -> None:
         self.store, self.engine, self.forwarder = store, engine, forwarder
+        self._compiling = ThreadPoolExecutor(2, "driftbandits-compiling")  # takes seconds
+
+    def _aside(self, work: Callable[..., None], *arguments: Any) -> Awaitable[None]:
+        return asyncio.get_running_loop().run_in_executor(self._compiling, work, *arguments)
 
     async def ask(self, request: Request, wish: Wish, then: Callable[[Any], Answer]) -> Answer:
         """Asks the bandit of the path, here or at the worker that has it."""
@@ -50,7 +55,7 @@ class Handlers:
             "reward_range": list(body.reward_range), "noise": body.noise, "horizon": body.horizon,
             "max_open": body.max_open,
         }  # fmt: skip
-        await asyncio.to_thread(try_out, config)
+        await self._aside(try_out, config)
         row = await asyncio.to_thread(self.store.create_bandit, body.name, config)
         status = 201
         if row is None:
@@ -71,6 +76,8 @@ class Handlers:
         try:
             if row.alive and row.owner != self.engine.worker:
                 raise Elsewhere(row.url or "")
+            if row.name not in self.engine.lives:  # it will be woken in its turn
+                return known_of(row)
             return await self.engine.submit(row.name, Look(describe))
         except Elsewhere as elsewhere:
             there = await self.forwarder.describe(request, elsewhere.url, row.name)
@@ -88,6 +95,9 @@ class Handlers:
 
     async def add_arm(self, request: Request, body: m.ArmName) -> Answer:
         checks.name("arm", body.name)
+        live = self.engine.lives.get(request.bandit)
+        if live is not None and live.agent.is_full:
+            await self._aside(live.agent.prepare_to_grow)  # or all bandits would wait for it
         return await self._change(request, "arm_added", body.name, 201)
 
     async def retire_arm(self, request: Request, body: m.ArmName) -> Answer:

@@ -27,8 +27,16 @@ CLAIM = (
     )
     .returning(row.epoch)
 )
-RENEW = sa.update(bandits).where(OURS, ALL_OURS).values(until=now() + ttl).returning(row.id)
+RENEW = (
+    sa.update(bandits).where(OURS, ALL_OURS).values(until=now() + ttl).returning(row.id, row.name)
+)
 RELEASE = sa.update(bandits).where(OURS, ALL_OURS).values(owner=None, url=None, until=None)
+ORPHANS = (
+    sa.select(row.name)
+    .where(sa.or_(row.owner.is_(None), sa.not_(ALIVE)))
+    .order_by(row.id)
+    .limit(sa.bindparam("most", type_=sa.Integer))
+)
 HOLD = (
     sa.select(row.id)
     .where(row.id == sa.bindparam("bandit"), row.epoch == sa.bindparam("epoch"))
@@ -44,9 +52,14 @@ def claim(
     return None if epoch is None else Lease(bandit, epoch)
 
 
-def renew(connection: sa.Connection, worker: str, ttl: float) -> set[int]:
+def renew(connection: sa.Connection, worker: str, ttl: float) -> dict[int, str]:
     """A lease that has run out but that nobody took lives again: its epoch is still the last."""
-    return set(connection.scalars(RENEW, {"worker": worker, "ttl": ttl}))
+    rows = connection.execute(RENEW, {"worker": worker, "ttl": ttl})
+    return {row.id: row.name for row in rows}
+
+
+def orphans(connection: sa.Connection, most: int) -> list[str]:
+    return list(connection.scalars(ORPHANS, {"most": most}))
 
 
 def release(connection: sa.Connection, worker: str) -> None:

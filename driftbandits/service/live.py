@@ -63,13 +63,8 @@ class LiveBandit:
         known |= {id: self.agent.decision(id) for id in said if self.agent.knows(id)}
         self.expire(now, room=len(rows))  # which may end the wait of those that are asked again
         self.agent.decide_rows(list(rows), list(rows.values()))
-        self._note_decisions(rows, now)
-        return [
-            each
-            if isinstance(each, Refusal)
-            else [known[id] if id in known else self.agent.decision(id) for id in each]
-            for each in ids
-        ]
+        known |= self._note_decisions(rows, now)
+        return [each if isinstance(each, Refusal) else [known[id] for id in each] for each in ids]
 
     def _prepare(
         self, asked: list[Request], rows: dict[str, Row], found: Logged
@@ -150,20 +145,27 @@ class LiveBandit:
         seq = self.seq + len(self.events) + 1
         self.events.append(Event(seq, kind, now, id, None, None, None, None, None, reward))
 
-    def _note_decisions(self, rows: dict[str, Row], now: float) -> None:
-        waiting, arms = self.agent.waiting, len(self.agent.arms)
+    def _note_decisions(self, rows: dict[str, Row], now: float) -> dict[str, AgentDecision]:
+        """What was decided, as it is told; laws and masks are often the same for many."""
+        waiting, names, made = self.agent.waiting, self.agent.arms, {}
         seq = self.seq + len(self.events)
-        masks: dict[int, bytes] = {}  # most have the same
+        masks: dict[int, bytes] = {}
+        laws: dict[int, tuple[bytes, dict[str, float]]] = {}
         for id, (context, available) in rows.items():
             seq += 1
             arm, law, *_ = waiting[id]
             mask = masks.get(identity(available))
             if mask is None:
-                mask = masks[identity(available)] = available[:arms].tobytes()
+                mask = masks[identity(available)] = available[: len(names)].tobytes()
+            if identity(law) not in laws:
+                laws[identity(law)] = law.tobytes(), dict(zip(names, law.tolist(), strict=True))
+            told, chances = laws[identity(law)]
             written = context.astype(FLOAT).tobytes() if context.size else b""
-            chance = law.item(arm)
-            event = Event(seq, "decision", now, id, arm, chance, law.tobytes(), written, mask)
+            name = names[arm]
+            made[id] = AgentDecision(id, name, chances[name], chances)
+            event = Event(seq, "decision", now, id, arm, chances[name], told, written, mask)
             self.events.append(event)
+        return made
 
     def to_be_written(self) -> tuple[int, list[Event]]:
         """What was noted, and after which event; it counts as written from now on."""

@@ -86,10 +86,15 @@ class Store:
         with self._writing() as connection:
             return leases.claim(connection, bandit, worker, url, ttl)
 
-    def renew(self, worker: str, ttl: float) -> set[int]:
-        """Prolongs all leases of a worker; the ids of the bandits that it owns now."""
+    def renew(self, worker: str, ttl: float) -> dict[int, str]:
+        """Prolongs all leases of a worker; ids and names of the bandits that it owns now."""
         with self._writing() as connection:
             return leases.renew(connection, worker, ttl)
+
+    def orphans(self, most: int) -> list[str]:
+        """Names of bandits that nobody looks after, the oldest first."""
+        with self._reading() as connection:
+            return leases.orphans(connection, most)
 
     def release(self, worker: str) -> None:
         """Gives up all leases of a worker."""
