@@ -95,7 +95,6 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._deaf = True
-        self._waiting.clear()
         self.resume_writing()
         if self._coming is not None:
             self._coming.fail(Gone())
@@ -246,7 +245,7 @@ class Connection(asyncio.Protocol):
                     log.exception("an answer was cut off")
                 self._transport.abort()
                 keep = False
-            if not self._waiting:
+            if not self._waiting or self._transport.is_closing():
                 break
             request = self._waiting.popleft()
         self._task = self._current = self._coming = None

@@ -50,7 +50,7 @@ class Bandit(Struct):
     horizon: int | None
     max_open: int
     created: float
-    decisions: int | None  # none where its worker cannot be asked now
+    decisions: int | None  # none where nobody can be asked now
     rewards: int | None
     expired: int | None
     open: int | None
