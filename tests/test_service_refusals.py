@@ -123,7 +123,10 @@ def raw(service: Serving, path: str, headers: dict, body: str = "{}") -> int:
 
 def test_without_keys_no_page_of_another_site_may_ask(service: Serving) -> None:
     body = json.dumps({"name": "stolen", "arms": ["a"], "policy": "thompson"})
-    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+    for headers in (
+        {"Host": "evil.example"}, {"Host": "["}, {"Origin": "http://evil.example"},
+        {"Origin": "null"}, {"Origin": "http://["},
+    ):  # fmt: skip
         assert raw(service, "/v1/bandits", headers, body) == 403
     assert ask(service.url, "GET", "/v1/bandits/stolen")[0] == 404
 

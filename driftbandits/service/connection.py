@@ -9,14 +9,14 @@ takes the place of timers for each request.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from email.utils import formatdate
-from http import HTTPStatus
 from typing import Any
 
 import httptools
 
+from driftbandits.service import wire
 from driftbandits.service.http import Answer, Gone, Limits, Request, refused, too_large, too_slow
 from driftbandits.service.refusals import Refusal
 
@@ -27,9 +27,6 @@ KEEP_ALIVE = 60.0  # seconds that a connection may wait for its next request
 LINGER = 2.0  # seconds for which a caller that is cut off may read why
 HEAD_BYTES = 65_536
 BODY_BEFORE_ADMITTED = 65_536  # bytes, before it is known whether the caller may ask at all
-STATUS = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
-}
 
 
 class Connections:
@@ -159,7 +156,8 @@ class Connection(asyncio.Protocol):
         if self._coming is not None and not self._coming.complete:
             self._coming.fail(refusal)
         elif self._task is None:
-            self._write_head_and_body(refused(refusal), keep=False, bodiless=False)
+            answer = wire.whole(refused(refusal), self._all.date, keep=False, bodiless=False)
+            self._transport.write(answer)
             self._part()
 
     def _read_without_upgrade(self, rest: bytes) -> None:
@@ -214,7 +212,7 @@ class Connection(asyncio.Protocol):
 
     def _body_is_wanted(self, request: Request) -> None:
         if request.chunks and request.headers.get(b"expect", b"").lower() == b"100-continue":
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._transport.write(wire.CONTINUE)
         if not self._deaf:
             self._transport.resume_reading()
 
@@ -267,12 +265,15 @@ class Connection(asyncio.Protocol):
         keep = request.keep_alive and request.complete and not self._all.closing
         bodiless = request.method == "HEAD" or given.status in (204, 304)
         if given.more is None:
-            self._write_head_and_body(given, keep, bodiless)
+            self._transport.write(wire.whole(given, self._all.date, keep=keep, bodiless=bodiless))
             if self._writable is not None:
                 await self._writable
             return keep
         keep = keep and request.chunks
-        await self._write_parts(given, keep, bodiless, request.chunks)
+        head = wire.head(given, self._all.date, keep=keep, chunks=request.chunks)
+        self._transport.write(head)
+        if not bodiless:
+            await self._write_parts(given.more, request.chunks)
         return keep
 
     def _await_next(self) -> None:
@@ -292,44 +293,19 @@ class Connection(asyncio.Protocol):
 
     # Writing
 
-    def _head(self, given: Answer, keep: bool) -> list[bytes]:
-        lines = [STATUS[given.status], self._all.date]
-        lines += [f"{key}: {value}\r\n".encode("latin-1") for key, value in given.headers]
-        if given.media is not None:
-            lines.append(b"content-type: %s\r\n" % given.media.encode())
-        if not keep:
-            lines.append(b"connection: close\r\n")
-        return lines
-
-    def _write_head_and_body(self, given: Answer, keep: bool, bodiless: bool) -> None:
-        lines = self._head(given, keep)
-        if given.status != 204:
-            lines.append(b"content-length: %d\r\n" % len(given.body))
-        lines.append(b"\r\n")
-        if not bodiless:
-            lines.append(given.body)
-        self._transport.write(b"".join(lines))
-
-    async def _write_parts(self, given: Answer, keep: bool, bodiless: bool, chunks: bool) -> None:
-        """Piece by piece, as fast as the caller reads; without chunks, the end is the close."""
-        assert given.more
-        lines = self._head(given, keep)
-        if chunks:
-            lines.append(b"transfer-encoding: chunked\r\n")
-        self._transport.write(b"".join([*lines, b"\r\n"]))
-        if bodiless:
-            return
-        async with aclosing(given.more) as parts:
+    async def _write_parts(self, more: AsyncGenerator[bytes, None], chunks: bool) -> None:
+        """Piece by piece, as fast as the caller reads."""
+        async with aclosing(more) as parts:
             async for part in parts:
                 if self._transport.is_closing():
                     raise Gone
                 self.until = self._loop.time() + self._all.limits.answer_seconds
                 if part:
-                    self._transport.write(b"%x\r\n%s\r\n" % (len(part), part) if chunks else part)
+                    self._transport.write(wire.chunk(part) if chunks else part)
                 if self._writable is not None:
                     await self._writable
         if chunks:
-            self._transport.write(b"0\r\n\r\n")
+            self._transport.write(wire.LAST_CHUNK)
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()

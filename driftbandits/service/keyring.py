@@ -63,13 +63,19 @@ class Keyring:
 
 @lru_cache(maxsize=1000)  # of those that may
 def judge_origin(host: str | None, origin: str | None) -> None:
-    named = urlsplit(f"//{host or ''}").hostname
-    if named not in LOOPBACK:
+    if name_of(host) not in LOOPBACK:
         message = f"without keys, the Host must be one of {', '.join(LOOPBACK)}, got {host!r}"
         raise Refusal(403, "foreign_host", message, "ask it by its loopback address")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin.partition("://")[2] != host:
         message = f"without keys, a page of {origin!r} may not ask"
         raise Refusal(403, "foreign_origin", message, "use keys for pages of your own")
+
+
+def name_of(host: str | None) -> str | None:
+    try:
+        return urlsplit(f"//{host or ''}").hostname
+    except ValueError:  # as for a bracket without its other half
+        return None
 
 
 def key_in(header: str | None) -> str:
