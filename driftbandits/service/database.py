@@ -1,6 +1,7 @@
 """The way to the database: its URL, its connections and its transactions."""
 
 import re
+import sqlite3
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ SERVER = {
     "tcp_user_timeout": 10_000,
 }
 PATIENCE = 10  # seconds, for a locked file or a server that does not answer
+# The driver asks each time, at length, how to adapt these, unless it is told that they stay as is.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), dict[None, None]().get)
 AT_ONCE = (256, 64, 16, 4, 1)  # rows of one INSERT in SQLite
 
 

@@ -42,6 +42,7 @@ log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
 TOGETHER = 400  # events in one transaction, about: the next group need not wait for long
+ASIDE = 100  # events of a group that are worth another thread
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 
 
@@ -236,7 +237,8 @@ class Engine:
         group = [
             Served(live, replies, live.lease, *live.to_be_written()) for live, replies in served
         ]
-        self._committer.write(group, aside=not self._inbox.empty())
+        many = sum(len(each.events) for each in group) >= ASIDE
+        self._committer.write(group, aside=many and not self._inbox.empty())
         due = [live for live, _ in served if self._caretaker.snapshot_is_due(live)]
         if due:
             self._finish()
