@@ -19,7 +19,7 @@ from driftbandits.agents import checks
 from driftbandits.agents.checks import Context
 from driftbandits.agents.learner import Learner
 from driftbandits.agents.open_decisions import Answered, Open, OpenDecisions
-from driftbandits.agents.requests import AgentDecision, Request, Row
+from driftbandits.agents.requests import AgentDecision, Asked, Request, Row
 from driftbandits.core import BanditSpec
 
 LEARNED, DUPLICATE = "learned", "duplicate"
@@ -166,7 +166,7 @@ class Agent:
         """Whether it is the id of a decision that waits, or that was answered not long ago."""
         return id in self._open.waiting or id in self._answered
 
-    def row(self, request: Request) -> Row:
+    def row(self, request: Asked) -> Row:
         """A request as the policy sees it; refuses what makes no sense."""
         context = checks.context_row(request.context, self.context)
         return Row(context, self._mask(request.available))

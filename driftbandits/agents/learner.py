@@ -23,7 +23,7 @@ from driftbandits.keys import THREEFRY, key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import OPTIONS, block_keys
 
-TOGETHER = 128  # decisions or rewards in one call of a program, at the most
+TOGETHER = 256  # decisions or rewards in one call of a program, at the most
 
 
 class Acts(NamedTuple):

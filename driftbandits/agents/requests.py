@@ -1,11 +1,24 @@
 """What an agent is asked, and what it answers."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from driftbandits.agents.checks import Context
+
+
+class Asked(Protocol):
+    """Whatever has these three."""
+
+    @property
+    def context(self) -> Context: ...
+
+    @property
+    def available(self) -> Sequence[str] | None: ...
+
+    @property
+    def id(self) -> str | None: ...
 
 
 class Request(NamedTuple):

@@ -41,7 +41,7 @@ from driftbandits.service.wishes import (
 log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
-TOGETHER = 400  # events in one transaction, about: the next group need not wait for long
+TOGETHER = 500  # events in one transaction, about: the next group need not wait for long
 ASIDE = 100  # events of a group that are worth another thread
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 

@@ -11,6 +11,8 @@ from driftbandits.service.tables import DECISION, OUTCOME, bandits, events
 
 FIELDS = [events.c[field] for field in Event._fields]
 WIDTH = len(FIELDS)
+OF_DECISIONS = "bandit", *Event._fields[:9]  # all but the reward
+OF_OTHERS = "bandit", *Event._fields[:4], "reward"
 MOST_IDS = 1000  # in one question: databases limit the number of parameters
 
 bandit, after, limit = (
@@ -47,7 +49,7 @@ FIRST_DECISIONS, LAST_DECISIONS = with_outcomes(newest=False), with_outcomes(new
 
 
 class Writer:
-    """Appends to logs; its two statements are made once, as it is called all the time."""
+    """Appends to logs; its statements are made once, as it is called all the time."""
 
     def __init__(self, dialect: sa.Dialect) -> None:
         row = bandits.c
@@ -58,25 +60,33 @@ class Writer:
             row.seq == sa.bindparam("last_seq"),
         )
         self.advance = str(advance.compile(dialect=dialect))
-        columns = ["bandit", *Event._fields]
-        self.insert = str(events.insert().compile(dialect=dialect, column_keys=columns))
-        self.insert_many = self.insert
-        if dialect.name == "postgresql":  # four times as fast as INSERT
-            self.insert_many = f"COPY events ({', '.join(columns)}) FROM STDIN"
+        self._inserts = [inserting(columns, dialect) for columns in (OF_DECISIONS, OF_OTHERS)]
 
     def append(self, connection: sa.Connection, entries: Iterable[Entry]) -> set[int]:
         """Writes what the leases allow; the bandits that are lost to another worker come back."""
-        lost, rows = set(), []
+        lost: set[int] = set()
+        decisions: list[tuple[Any, ...]] = []
+        others: list[tuple[Any, ...]] = []
         for (bandit, epoch), last, new in sorted(entries, key=itemgetter(0)):
             check_order(last, new)
             parameters = (last + len(new), bandit, epoch, last)
             if connection.exec_driver_sql(self.advance, parameters).rowcount:
-                rows += [(bandit, *event) for event in new]
+                decisions += [(bandit, *e[:9]) for e in new if e.kind == "decision"]
+                others += [(bandit, *e[:4], e.reward) for e in new if e.kind != "decision"]
             else:
                 lost.add(bandit)
-        if rows:
-            connection.exec_driver_sql(self.insert_many if len(rows) > 1 else self.insert, rows)
+        for (insert, insert_many), rows in zip(self._inserts, (decisions, others), strict=True):
+            if rows:
+                connection.exec_driver_sql(insert_many if len(rows) > 1 else insert, rows)
         return lost
+
+
+def inserting(columns: Sequence[str], dialect: sa.Dialect) -> tuple[str, str]:
+    """A statement for one row, and one for many."""
+    one = str(events.insert().compile(dialect=dialect, column_keys=columns))
+    if dialect.name == "postgresql":  # four times as fast as INSERT
+        return one, f"COPY events ({', '.join(columns)}) FROM STDIN"
+    return one, one
 
 
 def check_order(last: int, new: Sequence[Event]) -> None:

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from driftbandits.agents import checks
-from driftbandits.agents.requests import Request as Asked
 from driftbandits.service import messages as m
 from driftbandits.service import refusals
 from driftbandits.service.engine import Engine
@@ -113,17 +112,12 @@ class Handlers:
     # Decisions and rewards
 
     async def decide(self, request: Request, body: m.NewDecision) -> Answer:
-        return await self.ask(
-            request, Decide([asked(body)]), lambda made: answer(200, m.MadeDecision(*made[0]))
-        )
+        wish = Decide(checked([body]))
+        return await self.ask(request, wish, lambda made: answer(200, made[0]))
 
     async def decide_batch(self, request: Request, body: m.NewDecisions) -> Answer:
-        wish = Decide([asked(each) for each in body.decisions])
-        return await self.ask(
-            request,
-            wish,
-            lambda made: answer(200, {"decisions": [m.MadeDecision(*x) for x in made]}),
-        )
+        wish = Decide(checked(body.decisions))
+        return await self.ask(request, wish, lambda made: answer(200, m.MadeDecisions(made)))
 
     async def reward(self, request: Request, body: m.NewReward) -> Answer:
         def told(statuses: list[str | Refusal]) -> Answer:
@@ -177,10 +171,11 @@ class Handlers:
         return answer(200, {"status": "ready"})
 
 
-def asked(body: m.NewDecision) -> Asked:
-    if body.id is not None:
-        checks.name("id", body.id)
-    return Asked(body.context, body.available, body.id)
+def checked(asked: list[m.NewDecision]) -> list[m.NewDecision]:
+    for each in asked:
+        if each.id is not None:
+            checks.name("id", each.id)
+    return asked
 
 
 def pair(body: m.NewReward) -> tuple[str, float]:

@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from builtins import id as identity
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -17,9 +17,10 @@ import numpy as np
 
 from driftbandits.agents.agent import DUPLICATE, LEARNED, Agent
 from driftbandits.agents.file import arrays_of, from_bytes
-from driftbandits.agents.requests import AgentDecision, Request, Row
+from driftbandits.agents.requests import Asked, Row
 from driftbandits.check import InputError
 from driftbandits.service import refusals
+from driftbandits.service.messages import MadeDecision
 from driftbandits.service.monitor import CAPACITY, Monitor
 from driftbandits.service.records import BanditRow, Event, Found, Lease
 from driftbandits.service.refusals import Refusal
@@ -31,7 +32,7 @@ ARM_CHANGES = {"arm_added": "add_arm", "arm_retired": "retire_arm", "arm_restore
 FLOAT = np.dtype("<f4")
 MOST_ARMS = 1000
 Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
-Logged = dict[str, tuple[AgentDecision, Event | None]]  # decisions and outcomes, by id
+Logged = dict[str, tuple[MadeDecision, Event | None]]  # decisions and outcomes, by id
 
 
 class LiveBandit:
@@ -52,32 +53,33 @@ class LiveBandit:
             self._note("expiry", self.agent.now, id, self.agent.default_reward)
 
     def decide(
-        self, asked: list[list[Request]], now: float, find: Find
-    ) -> list[list[AgentDecision] | Refusal]:
+        self, asked: Sequence[Sequence[Asked]], now: float, find: Find
+    ) -> list[list[MadeDecision] | Refusal]:
         """Answers several callers, each with all of its decisions or a refusal."""
         found = self._logged(find, [r.id for each in asked for r in each if r.id is not None])
         rows: dict[str, Row] = {}
         ids = [self._prepare(each, rows, found) for each in asked]
         said = [id for each in ids if not isinstance(each, Refusal) for id in each]
         known = {id: logged[0] for id, logged in found.items()}
-        known |= {id: self.agent.decision(id) for id in said if self.agent.knows(id)}
+        known |= {id: MadeDecision(*self.agent.decision(id)) for id in said if self.agent.knows(id)}
         self.expire(now, room=len(rows))  # which may end the wait of those that are asked again
         self.agent.decide_rows(list(rows), list(rows.values()))
         known |= self._note_decisions(rows, now)
         return [each if isinstance(each, Refusal) else [known[id] for id in each] for each in ids]
 
     def _prepare(
-        self, asked: list[Request], rows: dict[str, Row], found: Logged
+        self, asked: Sequence[Asked], rows: dict[str, Row], found: Logged
     ) -> list[str] | Refusal:
         """The ids of a caller's decisions; new ones go into `rows`, all of them or none."""
-        ids, new = [request.id or "" for request in asked], {}
-        if "" in ids:
-            fresh = new_ids(len(ids))
-            ids = [id or next(fresh) for id in ids]
+        ids: list[str] = []
+        new: dict[str, Row] = {}
+        fresh, row, knows = new_ids(len(asked)), self.agent.row, self.agent.knows
         try:
-            for id, request in zip(ids, asked, strict=True):
-                if not (id in new or id in rows or id in found or self.agent.knows(id)):
-                    new[id] = self.agent.row(request)
+            for request in asked:
+                id = request.id or next(fresh)
+                ids.append(id)
+                if not request.id or not (id in new or id in rows or id in found or knows(id)):
+                    new[id] = row(request)
         except InputError as error:
             return refusals.bad_value(str(error))
         rows.update(new)
@@ -134,10 +136,10 @@ class LiveBandit:
             if decision is not None
         }
 
-    def _decision(self, event: Event) -> AgentDecision:
+    def _decision(self, event: Event) -> MadeDecision:
         law = np.frombuffer(event.law or b"", FLOAT).tolist()
         arms, arm = self.agent.arms, event.arm or 0
-        return AgentDecision(event.id, arms[arm], law[arm], dict(zip(arms, law, strict=False)))
+        return MadeDecision(event.id, arms[arm], law[arm], dict(zip(arms, law, strict=False)))
 
     # Its log
 
@@ -145,7 +147,7 @@ class LiveBandit:
         seq = self.seq + len(self.events) + 1
         self.events.append(Event(seq, kind, now, id, None, None, None, None, None, reward))
 
-    def _note_decisions(self, rows: dict[str, Row], now: float) -> dict[str, AgentDecision]:
+    def _note_decisions(self, rows: dict[str, Row], now: float) -> dict[str, MadeDecision]:
         """What was decided, as it is told; laws and masks are often the same for many."""
         waiting, names, made = self.agent.waiting, self.agent.arms, {}
         seq = self.seq + len(self.events)
@@ -162,7 +164,7 @@ class LiveBandit:
             told, chances = laws[identity(law)]
             written = context.astype(FLOAT).tobytes() if context.size else b""
             name = names[arm]
-            made[id] = AgentDecision(id, name, chances[name], chances)
+            made[id] = MadeDecision(id, name, chances[name], chances)
             event = Event(seq, "decision", now, id, arm, chances[name], told, written, mask)
             self.events.append(event)
         return made

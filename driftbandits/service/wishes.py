@@ -1,15 +1,15 @@
 """What the engine is asked for, and in which order it looks at what came together."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from driftbandits.agents.requests import Request
+from driftbandits.agents.requests import Asked
 from driftbandits.service.live import LiveBandit
 
 
 class Decide(NamedTuple):
-    requests: list[Request]
+    requests: Sequence[Asked]
 
 
 class Reward(NamedTuple):
