@@ -179,7 +179,9 @@ def checked(asked: list[m.NewDecision]) -> list[m.NewDecision]:
 
 
 def pair(body: m.NewReward) -> tuple[str, float]:
-    return checks.name("id", body.id), checks.reward(body.reward)
+    """Length and size were looked at when it was decoded."""
+    id = body.id if body.id.isprintable() else checks.name("id", body.id)
+    return id, body.reward + 0.0  # no negative zero
 
 
 def learned(body: m.NewReward, status: str | Refusal) -> dict[str, Any]:
