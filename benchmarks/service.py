@@ -275,9 +275,9 @@ def notes() -> list[str]:
         f"{CONNECTIONS[None]} connections for single pairs, of 32, 48 and 64, two to four tries of "
         "each: more of them are answered in one group, which costs less for each and takes longer, "
         "at 64 above 50 ms for one recurrent reward in a hundred.",
-        f"{CONNECTIONS[BATCH]} connections for batches, of 4, 5, 6 and 8, three tries of each: fewer "
-        "leave the thread that decides or the one that writes without work at times; more do not "
-        "answer more pairs, only later.",
+        f"{CONNECTIONS[BATCH]} connections for batches, of 4, 5, 6 and 8, three tries of each: "
+        "fewer leave the thread that decides or the one that writes without work at times; more do "
+        "not answer more pairs, only later.",
         f"ParetoBandit {version_of('paretobandit')}: calls in one process, no HTTP; LinUCB with "
         f"forgetting on {FEATURES} numbers and a constant. Its SQLite store flushes the context of "
         "each decision; what was learned is on the disk only when one saves it.",
