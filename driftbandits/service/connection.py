@@ -1,9 +1,9 @@
 """Connections over which requests come and answers go, straight on the parser of HTTP.
 
-A server for all purposes takes longer for a request than the service for the decision; what is
-needed of one is here: requests one after the other on a connection, bodies of any kind, answers in
-one write, and an end to everything that takes too long. One look at all connections now and then
-takes the place of timers for each request.
+A server for all purposes would take a good part of the time of a decision; what is needed of one is
+here: requests one after the other on a connection, bodies of any kind, answers in one write, and an
+end to everything that takes too long. One look at all connections now and then takes the place of
+timers for each request.
 """
 
 import asyncio
