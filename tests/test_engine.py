@@ -181,16 +181,47 @@ def test_nobody_is_answered_on_top_of_what_could_not_be_written(store: Store, mo
         monkeypatch.setattr(store, "append", fail_at_first)
         lost = decide(engine, "one")
         await asyncio.sleep(0.1)
-        on_top = engine.submit("shop", Decide([Request()]))
+        on_top = engine.submit("shop", Decide([Request()])), decide(engine, "one")
         await asyncio.sleep(0.1)
         free.set()
-        assert codes(await all_of(lost, on_top)) == ["no_database", "moving"]
+        assert codes(await all_of(lost, *on_top)) == ["no_database", "moving", "moving"]
         assert [event.id for event in store.events(store.bandit("shop").id, 0)] == ["x"]
         await decide(engine, "one")
         told = await engine.submit("shop", Look(lambda live: (live.seq, live.agent.decisions)))
         assert told == (2, 2)
 
     play(store, story)
+
+
+def test_what_was_noted_in_the_same_group_is_known(store: Store) -> None:
+    async def story(engine: Engine) -> None:
+        await decide(engine, "x")
+        look, reward = Look(lambda live: live.seq), Reward([("x", 1.0)])
+        wishes = [reward, look, reward, Decide([Request(id="y")]), look, Reward([("y", 0.0)]), look]
+        replies = await all_of(
+            *[engine.submit("shop", wish) for wish in wishes], decide(engine, "y")
+        )
+        assert [replies[at] for at in (0, 2, 5)] == [["learned"], ["duplicate"], ["learned"]]
+        assert replies[3] == replies[-1]
+        kinds = [event.kind for event in store.events(store.bandit("shop").id, 0)]
+        assert kinds == ["decision", "reward", "decision", "reward"]
+
+    play(store, story)
+
+
+def test_a_reward_that_comes_with_the_end_of_its_window_is_too_late(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/short.sqlite")
+    store.create_bandit("shop", {**CONFIG, "window": 0.001})
+
+    async def story(engine: Engine) -> None:
+        for id in "abc":
+            await decide(engine, id)
+            await asyncio.sleep(0.01)
+            (refused,) = await engine.submit("shop", Reward([(id, 1.0)]))
+            assert refused.code == "expired_decision"
+
+    play(store, story)
+    store.close()
 
 
 def test_a_bandit_that_nobody_asks_for_is_taken_in(store: Store) -> None:

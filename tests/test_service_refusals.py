@@ -195,3 +195,11 @@ def test_two_services_in_one_folder(tmp_path: Path) -> None:
 
     with served(tmp_path), pytest.raises(InputError, match="--data must be a folder that no other"):
         serve(tmp_path, None, "127.0.0.1", 0, None, without_keys=True)
+
+
+def test_a_port_that_is_taken(service: Serving, tmp_path: Path) -> None:
+    from driftbandits import InputError
+    from driftbandits.service.server import serve
+
+    with pytest.raises(InputError, match=r"--port must be a free one of 127\.0\.0\.1"):
+        serve(tmp_path, None, "127.0.0.1", service.port, None, without_keys=True)

@@ -66,4 +66,4 @@ class OpenDecisions:
 
 def shared(laws: np.ndarray) -> list[np.ndarray]:
     """The rows; the same object for all where they are equal."""
-    return [laws[0]] * len(laws) if (laws == laws[0]).all() else list(laws)
+    return [laws[0].copy()] * len(laws) if (laws == laws[0]).all() else list(laws)

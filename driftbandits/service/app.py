@@ -41,7 +41,7 @@ CONTENT_POLICY = (
 HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
 ALWAYS = ("healthy", "ready")  # for supervisors, who would end a worker that is only busy
 BANDITS = ONE.removesuffix("{bandit}")
-PATHS_KNOWN = 10_000
+PATHS_KNOWN, LONGEST_PATH = 10_000, 1_000  # those that are remembered
 
 
 class Place(NamedTuple):
@@ -86,9 +86,14 @@ class Service:
         """On the event loop that requests come on."""
         self.engine.start()
 
+    def tell_to_stop(self) -> None:
+        """From now on nothing new is begun."""
+        self.stopping = True
+        self.engine.take_in_no_more()
+
     async def stop(self) -> None:
         """When all requests are answered."""
-        self.stopping = True
+        self.tell_to_stop()
         await asyncio.to_thread(self.engine.stop)
         await self._forwarder.close()
 
@@ -122,7 +127,8 @@ class Service:
             return place.name, refused(refusal_for(error, place.name))
 
     def _find(self, request: Request) -> Place:
-        request.bandit, places = self._at(request.raw_path)
+        at = self._at if len(request.raw_path) <= LONGEST_PATH else self._look_up
+        request.bandit, places = at(request.raw_path)
         if places is None:
             raise no_such_path(404, "no_such_path", request)
         place = places.get(request.method)

@@ -68,6 +68,7 @@ class Caretaker:
     ) -> None:
         self._store, self._worker, self._gauges, self._tell = store, worker, gauges, tell
         self._snapshots: set[str] = set()  # bandits of which one is being written
+        self.takes_in = True  # bandits that nobody has asked for
         self._broken: dict[str, float] = {}  # that could not be revived, and when
         self._aside = ThreadPoolExecutor(2, "driftbandits-aside")
         self._stopped = threading.Event()
@@ -165,14 +166,15 @@ class Caretaker:
                 continue  # the leases run out, and another worker takes over
             try:
                 ours = self._store.renew(self._worker.name, self._worker.ttl)
-                orphans = self._store.orphans(WOKEN)
+                orphans = self._store.orphans(WOKEN + len(self._broken))
             except SQLAlchemyError as error:
                 log.warning("leases not prolonged: %s", first_line(error))
                 continue
             for name, live in before:
                 if live.row.id not in ours:
                     self._tell(Lost(name, live.lease))
-            self._wake([name for name in [*ours.values(), *orphans] if name not in lives])
+            if self.takes_in:
+                self._wake([name for name in [*ours.values(), *orphans] if name not in lives])
 
     def _wake(self, names: list[str]) -> None:
         """A few at a time; whoever is asked for waits behind them."""

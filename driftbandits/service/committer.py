@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from driftbandits.service import refusals
 from driftbandits.service.gauges import Gauges
@@ -54,8 +54,9 @@ class Committer:
         if aside:
             self._writing = self._thread.submit(self._write, group)
         else:
+            written = self._write(group)
             self._writing = Future()
-            self._writing.set_result(self._write(group))
+            self._writing.set_result(written)
 
     def is_done(self) -> bool:
         """Whether there is a group that `finish` need not wait for."""
@@ -93,7 +94,7 @@ class Committer:
 
 
 def failed(error: Exception) -> Refusal:
-    if isinstance(error, SQLAlchemyError):
+    if isinstance(error, SQLAlchemyError) and not isinstance(error, IntegrityError):
         log.warning("not committed: %s", first_line(error))
         return refusals.no_database()
     log.error("not committed", exc_info=error)

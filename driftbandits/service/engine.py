@@ -75,6 +75,9 @@ class Engine:
         self._inbox.put(call)
         return call.answer
 
+    def take_in_no_more(self) -> None:
+        self._caretaker.takes_in = False
+
     def stop(self) -> None:
         """Finishes what was accepted, keeps snapshots, gives up the bandits."""
         self._stopped.set()
@@ -87,13 +90,17 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            while not (self._stopped.is_set() and self._inbox.empty() and not self._waiting):
+            while not self._is_over():
                 self._beat = time.monotonic()
                 self._round(self._collect())
             self._finish()
         except BaseException:
             log.critical("the engine has failed; the log has everything", exc_info=True)
             os._exit(70)  # better than a worker that holds its bandits and answers nobody
+
+    def _is_over(self) -> bool:
+        waiting = any(self._waiting.values())  # those that are woken unasked need not come
+        return self._stopped.is_set() and self._inbox.empty() and not waiting
 
     def _round(self, came: list[Any]) -> None:
         calls = [item for item in came if isinstance(item, Call)]
@@ -234,6 +241,7 @@ class Engine:
     def _commit(self, served: list[tuple[LiveBandit, list[Reply]]]) -> None:
         """All events in one transaction, and then the answers; aside, if there is more to do."""
         self._finish()
+        served = [stopped_short(*each) if each[0].ahead else each for each in served]
         group = [
             Served(live, replies, live.lease, *live.to_be_written()) for live, replies in served
         ]
@@ -251,6 +259,7 @@ class Engine:
         group, lost = self._committer.finish()
         for live, _, lease, _, events in group:
             if lease.bandit in lost:
+                live.ahead = True
                 self._drop(live.row.name, lease)
             else:
                 live.watch(events)
@@ -278,3 +287,9 @@ class Engine:
         live = self.lives.get(name)
         if live is not None and live.lease == lease:
             del self.lives[name]
+
+
+def stopped_short(live: LiveBandit, replies: list[Reply]) -> tuple[LiveBandit, list[Reply]]:
+    """What was answered on top of something that is not in the log, is not said."""
+    live.events.clear()
+    return live, [(call, refusals.moving()) for call, _ in replies]

@@ -63,7 +63,8 @@ class Handlers:
                 raise refusals.existing_name("a bandit", body.name)
             status = 200
         request.bandit = body.name
-        return await self.ask(request, Look(describe), lambda found: answer(status, found))
+        given = await self.ask(request, Look(describe), lambda found: answer(status, found))
+        return given._replace(status=status) if given.status in (200, 201) else given
 
     async def bandits(self, request: Request, body: None) -> Answer:
         rows = await asyncio.to_thread(self.store.bandits)
@@ -95,7 +96,7 @@ class Handlers:
     async def add_arm(self, request: Request, body: m.ArmName) -> Answer:
         checks.name("arm", body.name)
         live = self.engine.lives.get(request.bandit)
-        if live is not None and live.agent.is_full:
+        if live is not None and live.must_grow_for(body.name):
             await self._aside(live.agent.prepare_to_grow)  # or all bandits would wait for it
         return await self._change(request, "arm_added", body.name, 201)
 

@@ -43,6 +43,7 @@ class LiveBandit:
         self.events: list[Event] = []  # not yet committed
         self.monitor = Monitor(len(agent.arms))
         self.lost = False  # another worker has it now
+        self.ahead = False  # of its log, for good: what it saw last could not be written
         self.mismatches = 0  # decisions that came out differently when they were made again
 
     # What is asked of it
@@ -114,6 +115,10 @@ class LiveBandit:
             return refusals.contradictory_reward(id, before, reward)
         return DUPLICATE
 
+    def must_grow_for(self, name: str) -> bool:
+        arms = self.agent.arms
+        return self.agent.is_full and name not in arms and len(arms) < MOST_ARMS
+
     def change_arm(self, kind: str, name: str, now: float) -> None:
         if kind == "arm_added" and len(self.agent.arms) >= MOST_ARMS:
             raise refusals.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
@@ -130,11 +135,22 @@ class LiveBandit:
         asked = [id for id in ids if id not in self.agent.waiting]
         if not asked:
             return {}
+        found = self._with_noted(find(self.row.id, asked), set(asked))
         return {
             id: (self._decision(decision), outcome)
-            for id, (decision, outcome) in find(self.row.id, asked).items()
+            for id, (decision, outcome) in found.items()
             if decision is not None
         }
+
+    def _with_noted(self, found: Found, asked: set[str]) -> Found:
+        """And with what was noted since, of the same callers' group."""
+        found = dict(found)
+        for event in self.events:
+            if event.id in asked and event.kind not in ARM_CHANGES:
+                decision, outcome = found.get(event.id, (None, None))
+                decided = event.kind == "decision"
+                found[event.id] = (event, outcome) if decided else (decision, event)
+        return found
 
     def _decision(self, event: Event) -> MadeDecision:
         law = np.frombuffer(event.law or b"", FLOAT).tolist()

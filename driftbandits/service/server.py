@@ -8,7 +8,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -45,24 +45,22 @@ def serve(
         fail("--host", rule, host)
     if database and not public_url and host in ("0.0.0.0", "::"):
         fail("--url", f"given where --host is {host}, as other workers forward to it", None)
-    lock = None if database else only_one(data)
-    store = Store(database_url(data, database))
-    listener = bound(host, port)
-    port = listener.getsockname()[1]
-    url = public_url or f"http://{in_brackets(host)}:{port}"
-    worker = ALONE if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
-    service = Service(store, worker, url, open_to_all=without_keys)
-    if not without_keys:
-        first_key(store)
-    print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
-    tune_the_interpreter()
-    try:
+    with ExitStack() as stack:
+        if not database:
+            stack.callback(only_one(data).release)
+        store = Store(database_url(data, database))
+        stack.callback(store.close)
+        listener = stack.enter_context(bound(host, port))
+        port = listener.getsockname()[1]
+        url = public_url or f"http://{in_brackets(host)}:{port}"
+        worker = ALONE if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+        service = Service(store, worker, url, open_to_all=without_keys)
+        if not without_keys:
+            first_key(store)
+        print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
+        tune_the_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run(service, listener))
-    finally:
-        store.close()
-        if lock:
-            lock.release()
 
 
 async def run(service: Service, listener: socket.socket) -> None:
@@ -70,19 +68,20 @@ async def run(service: Service, listener: socket.socket) -> None:
     told = asyncio.Event()
 
     def stop() -> None:
-        service.stopping = True
+        service.tell_to_stop()
         told.set()
 
-    service.start()
-    connections = Connections(service.answer, service.limits)
-    server = await asyncio.get_running_loop().create_server(
-        connections.new, sock=listener, backlog=BACKLOG
-    )
     on_signal(stop)
-    await told.wait()
-    server.close()
-    await connections.close(GRACE)
-    await service.stop()
+    service.start()
+    try:
+        connections = Connections(service.answer, service.limits)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(connections.new, sock=listener, backlog=BACKLOG)
+        await told.wait()
+        server.close()
+        await connections.close(GRACE)
+    finally:
+        await service.stop()
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -142,7 +141,9 @@ def bound(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(BACKLOG)  # which tells whether another one does
     except (OSError, OverflowError) as error:
+        listener.close()
         fail("--port", f"a free one of {host} ({error})", port)
     return listener
 

@@ -35,7 +35,7 @@ def chunk(part: bytes) -> bytes:
 
 
 def lines_of(given: Answer, date: bytes, keep: bool) -> list[bytes]:
-    lines = [STATUS[given.status], date]
+    lines = [STATUS.get(given.status) or b"HTTP/1.1 %d \r\n" % given.status, date]
     lines += [f"{key}: {value}\r\n".encode("latin-1") for key, value in given.headers]
     if given.media is not None:
         lines.append(b"content-type: %s\r\n" % given.media.encode())
