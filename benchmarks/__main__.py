@@ -1,8 +1,9 @@
 """python -m benchmarks [part ...] [--short] [--again]: measures, and writes the results.
 
-Each part runs in a process of its own and is kept in results/bench as soon as it is done, so that
-a run that was stopped goes on where it was. The page is benchmarks/results.md; that of a short run
-is in results/bench/short. Parts that were measured with older code stay on the page, which says so.
+Each part runs in a process of its own and is kept in benchmarks/measured as soon as it is done, so
+that a run that was stopped goes on where it was. The page is benchmarks/results.md; what a short
+run measures, and its page, are in results/bench. Parts that were measured with older code, or on
+another machine, stay on the page, which says so.
 """
 
 import argparse
@@ -20,10 +21,10 @@ from benchmarks.measuring import Goal, Part, Series
 
 ROOT = Path(__file__).parent.parent
 PARTS = {  # name: module, function, minutes it takes, about
-    "neural": ("speed", "neural", 3),
+    "recurrent": ("recurrent", "recurrent", 3),
     "neural_linear": ("neural_linear", "neural_linear", 3),
     "tracker": ("tracker", "tracker", 2),
-    "policies": ("speed", "policies", 4),
+    "policies": ("policies", "policies", 8),
     "peers": ("peers", "peers", 2),
     "growth": ("growth", "growth", 8),
     "memory": ("growth", "memory", 12),
@@ -33,11 +34,9 @@ PARTS = {  # name: module, function, minutes it takes, about
 }
 
 
-KEPT = ROOT / "results" / "bench"
-
-
 def place(name: str, short: bool) -> Path:
-    return KEPT / ("short" if short else "") / f"{name}.json"
+    folder = ROOT / "results" / "bench" if short else ROOT / "benchmarks" / "measured"
+    return folder / f"{name}.json"
 
 
 def measure(name: str, short: bool) -> None:
@@ -75,7 +74,7 @@ def run_child(name: str, short: bool) -> bool:
 def write(short: bool) -> None:
     """The page, from all parts there are; the curves, if both of theirs are there."""
     done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
-    folder = KEPT / "short" if short else Path(__file__).parent
+    folder = ROOT / "results" / "bench" if short else ROOT / "benchmarks"
     figure = {"growth", "memory"} <= set(done)
     if figure:
         from benchmarks.curves import draw

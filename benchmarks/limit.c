@@ -2,10 +2,15 @@
 
    Two layers of three times 128 gates: three 384x128 products forward, one transposed product
    backward, and RMSprop on every weight, with gradients that are outer products and never stored.
-   Cheap rational functions stand in for the sigmoids; nothing is sampled and nothing is dropped. */
+   Cheap rational functions stand in for the sigmoids; nothing is sampled and nothing is dropped.
+
+   A weight's step has a root and a reciprocal in it, which one unit of the processor computes. The
+   program is compiled in three ways: DIVIDE leaves both to that unit, NEWTON only the root, and
+   FREE has neither: no RMSprop any more, but what is left if roots and divisions cost nothing. */
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { HIDDEN = 128, GATES = 3 * HIDDEN, ARMS = 10, TILE = 96, LANES = 8 };
 
@@ -51,6 +56,21 @@ static void transposed(float *restrict y, const float w[HIDDEN][GATES], const fl
     }
 }
 
+/* What a gradient is multiplied by, but for the learning rate. */
+static inline float inverse(float square) {
+#if defined(FREE)
+    return square + EPSILON;
+#elif defined(NEWTON)
+    float x = sqrtf(square) + EPSILON;
+    union { float number; int32_t bits; } guess = {x};
+    guess.bits = 0x7EF311C7 - guess.bits;
+    float y = guess.number * (2 - x * guess.number), error = 1 - x * y;
+    return y + y * (error + error * error);
+#else
+    return 1 / (sqrtf(square) + EPSILON);
+#endif
+}
+
 /* RMSprop on n weights whose gradient is scale * d. */
 static void update(float *restrict w, float *restrict v, const float *restrict d, float scale,
                    int n) {
@@ -58,7 +78,7 @@ static void update(float *restrict w, float *restrict v, const float *restrict d
         float g = scale * d[j];
         float square = DECAY * v[j] + (1 - DECAY) * g * g;
         v[j] = square;
-        w[j] -= RATE * g / (sqrtf(square) + EPSILON);
+        w[j] -= RATE * g * inverse(square);
     }
 }
 

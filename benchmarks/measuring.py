@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from driftbandits import simulate
+
 CORES = os.cpu_count() or 1
 REPEATS = 5
 PAUSE = 0.5  # seconds between turns: the threads of OpenMP spin for a while after their work
@@ -65,6 +67,18 @@ class Part:
     notes: list[str] = field(default_factory=list)
 
 
+def ours(policy: str, environment: str, horizon: int, runs: int, cores: int = 1) -> Contestant:
+    def take() -> object:
+        return simulate(policy, environment, horizon=horizon, runs=runs, cores=cores)
+
+    return Contestant(take, horizon * runs)
+
+
+def steady(proceed: Callable[[int], object], steps: int, runs: int) -> Contestant:
+    """Goes on from where it was, so only the first turn pays for the start."""
+    return Contestant(lambda: proceed(steps), steps * runs)
+
+
 def per_step(contestant: Contestant) -> float:
     begin = time.perf_counter()
     contestant.take()
@@ -87,3 +101,7 @@ def take_turns(contestants: Mapping[str, Contestant], repeats: int = REPEATS) ->
 
 def ratios(slower: list[float], faster: list[float]) -> list[float]:
     return [a / b for a, b in zip(slower, faster, strict=True)]
+
+
+def as_series(times: Times) -> list[Series]:
+    return [Series(name, values) for name, values in times.items()]

@@ -4,8 +4,18 @@ import statistics
 
 from benchmarks import numpy_neural_linear
 from benchmarks.growth import compile_for
-from benchmarks.measuring import CORES, Contestant, Goal, Part, Series, Times, ratios, take_turns
-from benchmarks.speed import as_series, ours
+from benchmarks.measuring import (
+    CORES,
+    Contestant,
+    Goal,
+    Part,
+    Series,
+    Times,
+    as_series,
+    ours,
+    ratios,
+    take_turns,
+)
 from driftbandits import simulate
 
 OURS = "neural_linear"

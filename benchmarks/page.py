@@ -125,12 +125,14 @@ def verdict(goal: Goal) -> str:
     return ("yes" if goal.reached else "**no**") if goal.rule else ""
 
 
-def section(part: Part, about: dict[str, str]) -> str:
+def section(part: Part, about: dict[str, str], main_machine: str) -> str:
     """Goals first; curves of many points are in the figure, not in a table."""
     short = [s for s in part.series if ", step " not in s.what]
     made = f"{about['date']}; load of the machine before: {about['load']}."
     if about["code"] != code():
         made += f" Measured with older code: {ours_in(about)}."
+    if about["machine"] != main_machine:
+        made += f" On another machine: {about['machine']}."
     pieces = [f"## {part.title}", made]
     if part.goals:
         pieces.append(goal_table(part.goals))
@@ -160,4 +162,4 @@ def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool)
         pieces.append("**A short run (`--short`), to see that it works; no measurement.**")
     if figure:
         pieces.append("![Curves of time and memory](growth.png)")
-    return "\n\n".join(pieces + [section(*part) for part in parts]) + "\n"
+    return "\n\n".join(pieces + [section(*part, about["machine"]) for part in parts]) + "\n"

@@ -2,8 +2,7 @@
 
 import time
 
-from benchmarks.measuring import Contestant, Goal, Part, Series, Times, ratios, take_turns
-from benchmarks.speed import ours
+from benchmarks.measuring import Contestant, Goal, Part, Series, Times, ours, ratios, take_turns
 from driftbandits import build_environment, build_policy
 from driftbandits.simulation import block_width
 

@@ -53,8 +53,8 @@ def sampler_of_jax() -> None:
     replace("driftbandits.parts.coins", "sample_log_gamma", jax.random.loggamma)
 
 
-def indices() -> None:
-    replace("driftbandits.simulation", "pick", lambda values, arm: values[arm])
+def divisions() -> None:
+    replace("driftbandits.parts.rmsprop", "reciprocal", lambda x: 1 / x)
 
 
 def copied_weights() -> None:
@@ -82,7 +82,7 @@ TRICKS = {
     "Threefry written out": Trick("ucb", "bernoulli", 5000, 100, 1, keys_of_jax),
     "random bits computed once": Trick("ucb", "bernoulli", 5000, 100, 1, bits_in_every_reader),
     "Marsaglia and Tsang for a block": Trick("thompson", "bernoulli", 5000, 100, 1, sampler_of_jax),
-    "masks in place of indices, in the engine": Trick("ucb", "bernoulli", 5000, 100, 1, indices),
+    "reciprocals by Newton's iteration": Trick(*NEURAL, 1, divisions),
     "no copy of the weights": Trick(*NEURAL, 1, copied_weights),
     "training run by run": Trick("neural_linear", "wheel", 400, 8, 1, all_runs_at_once),
 }

@@ -33,7 +33,7 @@ def predict(posterior: LinearPosterior, z: Array) -> tuple[Array, Array]:
 
     The spread stays above zero, so that sampling breaks the tie where all features are zero.
     """
-    spread = jnp.einsum("i,kij,j->k", z, posterior.covariance, z)
+    spread = posterior.covariance @ z @ z
     return posterior.mean @ z, jnp.maximum(spread, LEAST_SPREAD)
 
 

@@ -43,7 +43,9 @@ def init_gru(key: Key, inputs: int, hidden: int) -> Gru:
 
 
 def affine(layer: Affine, x: Array) -> Array:
-    return layer.weights @ x + layer.bias
+    """Of a vector, or of every column of a matrix."""
+    bias = layer.bias if x.ndim == 1 else layer.bias[:, None]
+    return layer.weights @ x + bias
 
 
 def gru(layer: Gru, x: Array, h: Array) -> Array:

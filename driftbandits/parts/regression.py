@@ -68,7 +68,7 @@ def init_fit(key: Key, widths: list[int]) -> Fit:
 
 
 def features(network: Network, inputs: Array) -> Array:
-    """The last hidden layer."""
+    """The last hidden layer; of several inputs, if they are the columns of a matrix."""
     signal = inputs
     for layer in network[:-1]:
         signal = jax.nn.relu(affine(layer, signal))
@@ -82,9 +82,10 @@ def train(
     kept = jnp.minimum(memory.seen, memory.arms.size)
 
     def loss(network: Network, rows: Array) -> Array:
-        outputs = jax.vmap(lambda x: affine(network[-1], features(network, x)))(memory.inputs[rows])
-        pulled = memory.arms[rows, None] == jnp.arange(outputs.shape[1])
-        chosen = jnp.sum(outputs, axis=1, where=pulled)
+        # A column for each reward: XLA is slow at the gradients of a row for each.
+        outputs = affine(network[-1], features(network, memory.inputs[rows].T))
+        pulled = memory.arms[rows] == jnp.arange(outputs.shape[0])[:, None]
+        chosen = jnp.sum(outputs, axis=0, where=pulled)
         return jnp.mean((chosen - memory.rewards[rows]) ** 2)
 
     def descend(i: Array, fit: Fit) -> Fit:

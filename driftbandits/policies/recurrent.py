@@ -40,6 +40,7 @@ from driftbandits.parts.networks import (
     init_affine,
     init_gru,
 )
+from driftbandits.parts.rmsprop import rmsprop
 
 
 class Network(NamedTuple):
@@ -104,7 +105,7 @@ def recurrent(
         check.probability(baseline_rate=baseline_rate)
     num_arms = spec.num_arms
     remembered = num_arms + 1 if history else 0
-    optimizer = optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+    optimizer = rmsprop(learning_rate)
 
     def init(key: Key) -> RecurrentState:
         network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)

@@ -38,6 +38,7 @@ from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.parts.arms import context_or_one
 from driftbandits.parts.linear import LinearPosterior, predict, prior, update
 from driftbandits.parts.networks import Affine, Gru, affine, gru, init_affine, init_gru
+from driftbandits.parts.rmsprop import rmsprop
 from driftbandits.parts.scores import best_score
 
 MISFIT = 0.001  # variance of scaled rewards beyond their noise, as no linear model is right
@@ -95,7 +96,7 @@ def recurrent_linear(
     check.probability(discount=discount)
     num_arms, precision = spec.num_arms, variance / prior_variance
     inputs = max(spec.context_dim, 1) + num_arms + 1
-    optimizer = optax.rmsprop(learning_rate, decay=0.99, eps=1e-8, eps_in_sqrt=False)
+    optimizer = rmsprop(learning_rate)
 
     def init(key: Key) -> RecurrentLinearState:
         network = init_network(key, inputs, hidden, num_arms)
