@@ -20,7 +20,8 @@ from driftbandits import build_environment, build_policy, paired_difference, sim
 from driftbandits.core import Environment, Policy
 from driftbandits.metrics import policy_regret
 from driftbandits.policies.tracker import tracker
-from driftbandits.simulation import Progress, Trace, block_width
+from driftbandits.simulation import Progress, block_width
+from driftbandits.traces import Trace
 
 PAGE = Path(__file__).parents[1] / "docs" / "tracker" / "memory.md"
 SEED, RUNS, HORIZON = 70_000, 20, 10_000

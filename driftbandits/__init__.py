@@ -22,7 +22,7 @@ _HOMES = {
     "ENVIRONMENTS": "environments",
     "TRANSFORMATIONS": "environments",
     "build_environment": "environments",
-    "Trace": "simulation",
+    "Trace": "traces",
     "simulate": "simulation",
     "MEASURES": "metrics",
     "Estimate": "metrics",
@@ -79,7 +79,8 @@ if TYPE_CHECKING:
     from driftbandits.report.page import write_report
     from driftbandits.results import Results, read_results
     from driftbandits.runner import run_experiment, run_experiments
-    from driftbandits.simulation import Trace, simulate
+    from driftbandits.simulation import simulate
+    from driftbandits.traces import Trace
 
 
 def __getattr__(name: str) -> Any:

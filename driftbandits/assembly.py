@@ -13,8 +13,8 @@ from driftbandits.metrics import MEASURES
 from driftbandits.planning import Task
 from driftbandits.provenance import provenance
 from driftbandits.results import Results, as_frame, check_piece, read_piece, write_results
-from driftbandits.simulation import Trace, cut, join
 from driftbandits.theorem import judge_ratio_bound, ratio_table
+from driftbandits.traces import Trace, cut, join
 from driftbandits.tuning import settle
 from driftbandits.verdicts import FAILS, UNDECIDED, Curves, Verdict, judge
 

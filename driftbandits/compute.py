@@ -14,7 +14,8 @@ from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.provenance import provenance
 from driftbandits.results import Piece
-from driftbandits.simulation import Program, Trace, program_for, run_block
+from driftbandits.simulation import Program, program_for, run_block
+from driftbandits.traces import Trace
 from driftbandits.work import Stopped
 
 _building = threading.Lock()

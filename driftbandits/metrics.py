@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from driftbandits.simulation import Trace
+from driftbandits.traces import Trace
 
 RESAMPLES = 2000
 LEVEL = 0.95

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from driftbandits.experiment import Experiment, Line
 from driftbandits.experiment_file import as_table, experiment_from
 from driftbandits.metrics import MORE_IS_BETTER, Summary, summarise
-from driftbandits.simulation import Trace
+from driftbandits.traces import Trace
 from driftbandits.tuning import settle
 
 CUMULATED = ["regret", "realised_regret", "expected_reward", "reward", "best_pulls", "changes"]

@@ -14,7 +14,7 @@ PACKAGE = Path(driftbandits.__file__).parent
 LAYERS = [
     {"backend", "check"},
     {"core"},
-    {"choice", "work", "keys", "waiting"},
+    {"choice", "work", "keys", "waiting", "traces"},
     {"parts", "catalogue"},
     {"environments", "policies"},
     {"simulation", "best_arms"},

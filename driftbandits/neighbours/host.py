@@ -29,15 +29,12 @@ from driftbandits.simulation import (
     WIDEST,
     Keys,
     Progress,
-    Trace,
-    add_up,
     block_keys,
     count_steps,
     ignore,
-    join,
-    refuse_broken,
     simulate,
 )
+from driftbandits.traces import Trace, add_up, join, refuse_broken
 
 
 def simulate_external(

@@ -12,7 +12,8 @@ from driftbandits.metrics import MEASURES
 from driftbandits.neighbours.external import ExternalPolicy
 from driftbandits.neighbours.host import simulate_external
 from driftbandits.results import Results
-from driftbandits.simulation import Progress, Trace, simulate
+from driftbandits.simulation import Progress, simulate
+from driftbandits.traces import Trace
 
 
 def compare_with(

@@ -9,7 +9,7 @@ from jax import Array
 
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
 from driftbandits.neighbours.worlds import News, Runs
-from driftbandits.simulation import Record
+from driftbandits.traces import Record
 
 
 class Scene(NamedTuple):

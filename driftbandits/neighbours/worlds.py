@@ -15,7 +15,8 @@ from jax import Array
 
 from driftbandits.core import Decision, Environment, Key, Policy, State
 from driftbandits.keys import key
-from driftbandits.simulation import DELAY, Keys, Record, block_keys, take_step
+from driftbandits.simulation import DELAY, Keys, block_keys, take_step
+from driftbandits.traces import Record
 
 
 class Told(NamedTuple):

@@ -10,7 +10,7 @@ from driftbandits.metrics import (
 )
 from driftbandits.report.curves import thin_curves
 from driftbandits.results import Results, as_trace
-from driftbandits.simulation import Trace
+from driftbandits.traces import Trace
 
 
 def final_table(results: Results) -> pl.DataFrame:
