@@ -34,9 +34,11 @@ PARTS = {  # name: module, function, minutes it takes, about
 }
 
 
+SHORT = ROOT / "results" / "bench"
+
+
 def place(name: str, short: bool) -> Path:
-    folder = ROOT / "results" / "bench" if short else ROOT / "benchmarks" / "measured"
-    return folder / f"{name}.json"
+    return (SHORT if short else ROOT / "benchmarks" / "measured") / f"{name}.json"
 
 
 def measure(name: str, short: bool) -> None:
@@ -60,8 +62,11 @@ def read(name: str, short: bool) -> tuple[Part, dict[str, str]]:
 
 
 def up_to_date(name: str, short: bool) -> bool:
-    """Whether a part is there, of the code as it is now."""
-    return place(name, short).exists() and read(name, short)[1].get("code") == page.code()
+    """Whether a part is there, of this machine and of the code as it is now."""
+    if not place(name, short).exists():
+        return False
+    about = read(name, short)[1]
+    return (about["code"], about["machine"]) == (page.code(), page.machine())
 
 
 def run_child(name: str, short: bool) -> bool:
@@ -74,7 +79,7 @@ def run_child(name: str, short: bool) -> bool:
 def write(short: bool) -> None:
     """The page, from all parts there are; the curves, if both of theirs are there."""
     done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
-    folder = ROOT / "results" / "bench" if short else ROOT / "benchmarks"
+    folder = SHORT if short else ROOT / "benchmarks"
     figure = {"growth", "memory"} <= set(done)
     if figure:
         from benchmarks.curves import draw

@@ -107,7 +107,7 @@ def step_costs(policy: str, horizon: int, repeats: int) -> tuple[list[int], np.n
 
 
 def timed_marks(policy: str, horizon: int, chunk: int, runs: int) -> list[tuple[int, float]]:
-    """Steps done and the time of day, at every sign of life of one block of runs."""
+    """Steps done and the time on the core, at every sign of life of one block of runs."""
     marks: list[tuple[int, float]] = []
     simulate(
         policy,
@@ -116,7 +116,7 @@ def timed_marks(policy: str, horizon: int, chunk: int, runs: int) -> list[tuple[
         runs=runs,
         cores=1,
         chunk=chunk,
-        progress=lambda done, _: marks.append((done, time.perf_counter())),
+        progress=lambda done, _: marks.append((done, time.process_time())),
     )
     return marks
 

@@ -2,10 +2,9 @@
 
     v <- 0.99 v + 0.01 g^2;   w <- w - rate g / (sqrt(v) + 1e-8)
 
-One unit of the processor computes roots and divisions, and most of a step's time is spent waiting
-for it. Here it has the roots only: a reciprocal is a guess from the number's bits, made better by
-multiplications, which leave a rounding error as a division does. optax.rmsprop does the same with
-divisions.
+One unit of the processor computes roots and divisions, and the update waits for it. Here it has
+the roots only: a reciprocal is a guess from the number's bits, made better by multiplications,
+which leave a rounding error as a division does. optax.rmsprop does the same with divisions.
 """
 
 import jax
@@ -14,6 +13,7 @@ import optax
 from jax import Array
 
 DECAY, EPSILON = 0.99, 1e-8
+LARGEST_ROOT = 2e19  # where v is infinite
 GUESS = 0x7EF311C7  # less the bits of a number: those of its reciprocal, to about 5%
 
 
@@ -31,14 +31,20 @@ def scale_by_rms() -> optax.GradientTransformation:
         gradient: optax.Updates, state: optax.ScaleByRmsState, weights: optax.Params = None
     ) -> tuple[optax.Updates, optax.ScaleByRmsState]:
         squares = jax.tree.map(lambda v, g: DECAY * v + (1 - DECAY) * g**2, state.nu, gradient)
-        scaled = jax.tree.map(lambda v, g: g * reciprocal(jnp.sqrt(v) + EPSILON), squares, gradient)
+        scaled = jax.tree.map(lambda v, g: g * reciprocal(root(v) + EPSILON), squares, gradient)
         return scaled, optax.ScaleByRmsState(squares)
 
     return optax.GradientTransformation(init, update)
 
 
+def root(v: Array) -> Array:
+    return jnp.minimum(jnp.sqrt(v), LARGEST_ROOT)
+
+
 def reciprocal(x: Array) -> Array:
     """1 / x for float32 from 1e-37 to 1e37, to about 1e-7 of it."""
+    if x.dtype != jnp.float32:
+        return 1 / x
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)
     y = jax.lax.bitcast_convert_type(GUESS - bits, jnp.float32)
     y *= 2 - x * y  # squares the error

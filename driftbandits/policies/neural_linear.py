@@ -190,7 +190,7 @@ def rebuild(
             place = i * ROWS + jnp.arange(ROWS)
             index = by_arm[(firsts[arm] + place) % size]
             own = place < counts[arm]
-            z = jax.vmap(lambda x: features(network, x))(memory.inputs[index])
+            z = features(network, memory.inputs[index].T).T
             return z * own[:, None], memory.rewards[index] * own
 
         dim = network[-1].weights.shape[1]
