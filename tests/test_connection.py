@@ -221,6 +221,7 @@ def test_who_leaves_unnoticed_is_noticed_in_the_end(place: Place) -> None:
         caller.hang_up()
         place.open_gate()
     place.until_seen("parts", "ended")
+    assert place.seen == ["parts", "ended"]
 
 
 def test_requests_of_who_left_are_not_begun(place: Place) -> None:

@@ -225,14 +225,16 @@ def test_a_reward_that_comes_with_the_end_of_its_window_is_too_late(tmp_path: Pa
 
 
 def test_a_bandit_that_nobody_asks_for_is_taken_in(store: Store) -> None:
-    async def story() -> None:
+    async def story() -> list[str]:
         engine = Engine(store, Worker("first", "http://first", 0.3), Gauges())
         engine.start()
-        while "shop" not in engine.lives:
+        while not engine.lives:
             await asyncio.sleep(0.02)
+        taken_in = list(engine.lives)
         await asyncio.to_thread(engine.stop)
+        return taken_in
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    assert asyncio.run(asyncio.wait_for(story(), 60)) == ["shop"]
 
 
 def test_a_list_wakes_nobody(store: Store) -> None:
