@@ -10,10 +10,10 @@ import numpy as np
 from benchmarks.measuring import REPEATS, Goal, Part, Series
 from benchmarks.memory import RUNS, measured
 from driftbandits import simulate
-from driftbandits.backend import own_device
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
-from driftbandits.simulation import program_for
+from driftbandits.simulation.devices import own_device
+from driftbandits.simulation.engine import program_for
 
 ENVIRONMENT = "sinusoidal"
 DOUBLINGS = 3
@@ -26,8 +26,8 @@ GIGABYTE = 1000.0  # in megabytes
 def compile_for(policy: str, environment: str, horizon: int, chunk: int | None = None) -> int:
     """So that what follows measures steps only; returns how many runs go together."""
     world = build_environment(environment)
-    mind = build_policy(policy, world.spec._replace(horizon=horizon))
-    program = program_for(mind, world, horizon, None, chunk)
+    built = build_policy(policy, world.spec._replace(horizon=horizon))
+    program = program_for(built, world, horizon, None, chunk)
     own_device()(program.compiled)()
     return program.width
 
@@ -92,22 +92,22 @@ def fewa(part: Part, short: bool) -> None:
 
 
 def step_costs(policy: str, horizon: int, repeats: int) -> tuple[list[int], np.ndarray]:
-    """Middles of the stretches between two signs of life, and microseconds (repeats, stretches)."""
+    """Middles of the intervals between progress reports; microseconds (repeats, intervals)."""
     chunk = FEWA_CHUNK * horizon // FEWA_STEPS
     runs = compile_for(policy, "rotting", horizon, chunk)
     timed_marks(policy, horizon, chunk, runs)  # to warm up
     rows, at = [], []
     for _ in range(repeats):
         marks = timed_marks(policy, horizon, chunk, runs)
-        stretches = list(pairwise(marks))
-        at = [(a + b) // 2 for (a, _), (b, _) in stretches]
-        rows.append([(u - s) / (b - a) / runs * 1e6 for (a, s), (b, u) in stretches])
+        intervals = list(pairwise(marks))
+        at = [(a + b) // 2 for (a, _), (b, _) in intervals]
+        rows.append([(u - s) / (b - a) / runs * 1e6 for (a, s), (b, u) in intervals])
     print(f"  {policy}: {np.median(rows, axis=0).round(2).tolist()[::10]} us", flush=True)
     return at, np.array(rows)
 
 
 def timed_marks(policy: str, horizon: int, chunk: int, runs: int) -> list[tuple[int, float]]:
-    """Steps done and the time on the core, at every sign of life of one block of runs."""
+    """Steps done and the time on the core, at every progress report of one block of runs."""
     marks: list[tuple[int, float]] = []
     simulate(
         policy,

@@ -71,12 +71,12 @@ class Load:
 
     def rewarding(self, made: list[Made]) -> bytes:
         """Arms are the better the higher their number, which ends their name."""
-        told = [
+        rewards = [
             {"id": each.id, "reward": int(self.coins.random() * 10 < int(each.arm[-1]))}
             for each in made
         ]
         return self.request(
-            "rewards", msgspec.json.encode({"rewards": told} if self.batch else told[0])
+            "rewards", msgspec.json.encode({"rewards": rewards} if self.batch else rewards[0])
         )
 
     def fail(self, error: Exception) -> None:

@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from driftbandits.experiment import Experiment
-from driftbandits.planning import Job, plan
-from driftbandits.runner import Watcher, run_experiment
+from driftbandits.experiments.experiment import Experiment
+from driftbandits.running.planning import PieceJob, plan
+from driftbandits.running.runner import run_experiment
+from driftbandits.running.watcher import Watcher
 
 POINTS = 10  # how often the memory is looked at
 
@@ -52,7 +53,7 @@ class Look(Watcher):
     def begin(self, jobs, kept) -> None:  # noqa: ARG002
         self.note()
 
-    def moved(self, job: Job, steps: int, seconds: float | None = None) -> None:  # noqa: ARG002
+    def advanced(self, job: PieceJob, steps: int, seconds: float | None = None) -> None:  # noqa: ARG002
         self._done += 1
         if self._done in self._at:
             self.note()

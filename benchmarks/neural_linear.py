@@ -36,11 +36,11 @@ def neural_linear(short: bool) -> Part:
     ]
     notes = [
         "Plain is the paper's rule as it is written: every arm's coefficients sampled at each step "
-        "from a normal law of 100 dimensions, the pulled arm's posterior by an inverse from all of "
-        "its rewards, so that a step costs the more the longer the run has been; the first steps "
-        f"are {early}. Our shortcuts are to sample the scores themselves, which have the same law, "
-        "and to update by one rank; what is left is the training, about 33 million operations per "
-        "step."
+        "from a normal distribution of 100 dimensions, the pulled arm's posterior by an inverse "
+        "from all of its rewards, so that a step costs the more the longer the run has been; the "
+        f"first steps are {early}. Our shortcuts are to sample the scores themselves, which have "
+        "the same distribution, and to update by one rank; what is left is the training, about "
+        "33 million operations per step."
     ]
     title = f"The neural step: neural_linear on the wheel, {horizon:,} steps"
     return Part(title, as_series(times) + series, goals(times, regrets), notes)

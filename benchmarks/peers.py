@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.measuring import Contestant, Goal, Part, Series, ratios, take_turns
 
 NUM_ARMS = 10
-WORST = 0.3  # regret per step of a policy that has learnt nothing is about 0.4
+WORST = 0.3  # regret per step of a policy that has learned nothing is about 0.4
 POLICIES = ("ucb", "thompson")
 LOWEST = {"ucb": 30, "thompson": 7}  # the goals: times faster than the fastest peer
 

@@ -50,11 +50,14 @@ class Serving(NamedTuple):
 
 
 @contextmanager
-def service(folder: str) -> Iterator[Serving]:
-    """The durable default."""
+def service(folder: str, tree: Path = ROOT) -> Iterator[Serving]:
+    """The durable default, of the code in a tree."""
     command = [sys.executable, "-m", "driftbandits.cli", "serve", "--data", folder]
     command += ["--without-keys", "--port", "0"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    process = subprocess.Popen(
+        command, cwd=tree, stdout=subprocess.PIPE, text=True, env=environment
+    )
     try:
         assert process.stdout
         said = re.search(r"serves at http://[^:]+:(\d+)", process.stdout.readline())
@@ -99,9 +102,12 @@ def asking(serving: Serving, policy: str, batch: int | None, context: int, name:
         command = [sys.executable, *(client + timing).split()]
         before = seconds_on_core(serving.process.pid)
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-        busy, told = seconds_on_core(serving.process.pid) - before, json.loads(done.stdout)
-        whole = told["pairs"] * (1 + 1 / 8)  # with the warming up
-        return told | {"pairs": told["pairs"] / told["seconds"], "busy": busy / whole * 1e6}
+        busy, measured = seconds_on_core(serving.process.pid) - before, json.loads(done.stdout)
+        whole = measured["pairs"] * (1 + 1 / 8)  # with the warming up
+        return measured | {
+            "pairs": measured["pairs"] / measured["seconds"],
+            "busy": busy / whole * 1e6,
+        }
 
     return take
 
@@ -175,7 +181,7 @@ def vowpal_wabbit() -> Iterator[socket.socket]:
 
 
 def daemon(connection: socket.socket, batch: int) -> Turn:
-    """The law of a context comes back; the arm is drawn here, its cost and probability go there."""
+    """Gets a context's probabilities, draws the arm here, sends its cost and probability."""
     rng, lines = np.random.default_rng(0), connection.makefile()
 
     def exchange(examples: list[str]) -> list[str]:
@@ -187,10 +193,11 @@ def daemon(connection: socket.socket, batch: int) -> Turn:
         contexts = ["| " + " ".join(f"x{i}:{x:.4f}" for i, x in enumerate(row)) for row in rows]
         labelled = []
         for context, answer in zip(contexts, exchange(contexts), strict=True):
-            law = [float(pair.partition(":")[2]) for pair in answer.split(",")]
-            arm = min(int(np.searchsorted(np.cumsum(law), rng.random())), len(law) - 1)
+            probabilities = [float(pair.partition(":")[2]) for pair in answer.split(",")]
+            passed = np.cumsum(probabilities) < rng.random()
+            arm = min(int(passed.sum()), len(probabilities) - 1)
             cost = -int(rng.random() * 10 < arm)
-            labelled.append(f"{arm + 1}:{cost}:{law[arm]:.6f} {context}")
+            labelled.append(f"{arm + 1}:{cost}:{probabilities[arm]:.6f} {context}")
         exchange(labelled)
         return batch
 

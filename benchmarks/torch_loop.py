@@ -33,12 +33,12 @@ def run(steps: int, num_arms: int = 10, period: int = 10_000, seed: int = 0) -> 
     baseline, regret = 0.0, 0.0
     for t in range(steps):
         logits, hidden = network(x, hidden)
-        law = torch.distributions.Categorical(logits=logits[0])
-        arm = law.sample()
+        distribution = torch.distributions.Categorical(logits=logits[0])
+        arm = distribution.sample()
         mean = theta * torch.sin(2 * torch.pi * (t / period + phases)).abs()
         reward = float(torch.rand(()) < mean[arm])
-        energy = (law.probs * logits[0]).sum() ** 2
-        loss = -(reward - baseline) * law.log_prob(arm) + ENERGY * energy
+        energy = (distribution.probs * logits[0]).sum() ** 2
+        loss = -(reward - baseline) * distribution.log_prob(arm) + ENERGY * energy
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -4,7 +4,7 @@ import time
 
 from benchmarks.measuring import Contestant, Goal, Part, Series, Times, ours, ratios, take_turns
 from driftbandits import build_environment, build_policy
-from driftbandits.simulation import block_width
+from driftbandits.simulation.engine import block_width
 
 UCB, TEN, FIFTY = "ucb, 10 arms", "tracker, 10 arms", "tracker, 50 arms"
 WAVES = "tracker, 10 arms, context of 5"

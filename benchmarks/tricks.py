@@ -6,11 +6,11 @@ python -m benchmarks.tricks "Threefry written out" without.
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from benchmarks.measuring import CORES, REPEATS, Goal, Part, Series, ratios
@@ -30,35 +30,44 @@ def replace(module: str, name: str, value: object) -> None:
 
 
 def several_threads() -> None:
-    os.environ["NPROC"] = str(CORES)
+    replace("driftbandits.simulation.devices", "POOL_THREADS", CORES)
 
 
 def one_client() -> None:
-    replace("driftbandits.simulation", "own_device", lambda: lambda function: function)
+    import jax
+
+    from driftbandits.simulation.devices import agents_device
+
+    @contextmanager
+    def shared_device() -> Iterator[None]:
+        with jax.default_device(agents_device()):
+            yield
+
+    replace("driftbandits.simulation.engine", "own_device", shared_device)
 
 
 def keys_of_jax() -> None:
     import jax
 
-    replace("driftbandits.simulation", "key", jax.random.key)
+    replace("driftbandits.simulation.engine", "key", jax.random.key)
 
 
 def bits_in_every_reader() -> None:
-    replace("driftbandits.keys", "computed_once", lambda make: make())
+    replace("driftbandits.numerics.random_keys", "computed_once", lambda make: make())
 
 
 def sampler_of_jax() -> None:
     import jax
 
-    replace("driftbandits.parts.coins", "sample_log_gamma", jax.random.loggamma)
+    replace("driftbandits.numerics.coins", "sample_log_gamma", jax.random.loggamma)
 
 
 def divisions() -> None:
-    replace("driftbandits.parts.rmsprop", "reciprocal", lambda x: 1 / x)
+    replace("driftbandits.numerics.rmsprop", "reciprocal", lambda x: 1 / x)
 
 
 def copied_weights() -> None:
-    from driftbandits.simulation import OPTIONS
+    from driftbandits.simulation.engine import OPTIONS
 
     OPTIONS["xla_cpu_copy_insertion_use_region_analysis"] = False
 

@@ -7,7 +7,7 @@ command line's help do not wait for JAX.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 _HOMES = {
     "BanditSpec": "core",
@@ -22,42 +22,85 @@ _HOMES = {
     "ENVIRONMENTS": "environments",
     "TRANSFORMATIONS": "environments",
     "build_environment": "environments",
-    "Trace": "traces",
-    "simulate": "simulation",
-    "MEASURES": "metrics",
-    "Estimate": "metrics",
-    "Summary": "metrics",
-    "estimate": "metrics",
-    "paired_difference": "metrics",
-    "Experiment": "experiment",
-    "read_experiment": "experiment_file",
-    "Results": "results",
-    "read_results": "results",
-    "run_experiment": "runner",
-    "run_experiments": "runner",
-    "compare": "comparison",
+    "Trace": "simulation.traces",
+    "simulate": "simulation.engine",
+    "MEASURES": "experiments.metrics",
+    "Estimate": "experiments.metrics",
+    "Summary": "experiments.metrics",
+    "estimate": "experiments.metrics",
+    "paired_difference": "experiments.metrics",
+    "Experiment": "experiments.experiment",
+    "read_experiment": "experiments.files",
+    "Results": "experiments.results",
+    "read_results": "running.store",
+    "run_experiment": "running.runner",
+    "run_experiments": "running.runner",
+    "compare": "running.comparison",
     "Agent": "agents.agent",
     "AgentDecision": "agents.requests",
     "Request": "agents.requests",
+    "RebuiltAgent": "logs.rebuild",
+    "rebuild_agent": "logs.rebuild",
     "Client": "client",
     "ServiceError": "client",
-    "to_gymnasium": "neighbours.gym",
-    "from_gymnasium": "neighbours.gym",
-    "external_policy": "neighbours.external",
-    "simulate_external": "neighbours.host",
-    "compare_with": "neighbours.table",
+    "to_gymnasium": "integrations.gymnasium",
+    "from_gymnasium": "integrations.gymnasium",
+    "external_policy": "integrations.external",
+    "simulate_external": "integrations.external_simulation",
+    "compare_with": "integrations.external_comparison",
     "draw_curves": "report.curves",
     "write_report": "report.page",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [  # spelled out: type checkers read it
+    "ENVIRONMENTS",
+    "MEASURES",
+    "POLICIES",
+    "TRANSFORMATIONS",
+    "Agent",
+    "AgentDecision",
+    "BanditSpec",
+    "Client",
+    "Decision",
+    "Environment",
+    "Estimate",
+    "Experiment",
+    "InputError",
+    "Observation",
+    "Policy",
+    "RebuiltAgent",
+    "Request",
+    "Results",
+    "Rewards",
+    "ServiceError",
+    "Summary",
+    "Trace",
+    "__version__",
+    "build_environment",
+    "build_policy",
+    "compare",
+    "compare_with",
+    "draw_curves",
+    "estimate",
+    "external_policy",
+    "from_gymnasium",
+    "paired_difference",
+    "read_experiment",
+    "read_results",
+    "rebuild_agent",
+    "run_experiment",
+    "run_experiments",
+    "simulate",
+    "simulate_external",
+    "to_gymnasium",
+    "write_report",
+]
 
 if TYPE_CHECKING:
     from driftbandits.agents.agent import Agent
     from driftbandits.agents.requests import AgentDecision, Request
     from driftbandits.check import InputError
     from driftbandits.client import Client, ServiceError
-    from driftbandits.comparison import compare
     from driftbandits.core import (
         BanditSpec,
         Decision,
@@ -67,26 +110,42 @@ if TYPE_CHECKING:
         Rewards,
     )
     from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS, build_environment
-    from driftbandits.experiment import Experiment
-    from driftbandits.experiment_file import read_experiment
-    from driftbandits.metrics import MEASURES, Estimate, Summary, estimate, paired_difference
-    from driftbandits.neighbours.external import external_policy
-    from driftbandits.neighbours.gym import from_gymnasium, to_gymnasium
-    from driftbandits.neighbours.host import simulate_external
-    from driftbandits.neighbours.table import compare_with
+    from driftbandits.experiments.experiment import Experiment
+    from driftbandits.experiments.files import read_experiment
+    from driftbandits.experiments.metrics import (
+        MEASURES,
+        Estimate,
+        Summary,
+        estimate,
+        paired_difference,
+    )
+    from driftbandits.experiments.results import Results
+    from driftbandits.integrations.external import external_policy
+    from driftbandits.integrations.external_comparison import compare_with
+    from driftbandits.integrations.external_simulation import simulate_external
+    from driftbandits.integrations.gymnasium import from_gymnasium, to_gymnasium
+    from driftbandits.logs.rebuild import RebuiltAgent, rebuild_agent
     from driftbandits.policies import POLICIES, build_policy
     from driftbandits.report.curves import draw_curves
     from driftbandits.report.page import write_report
-    from driftbandits.results import Results, read_results
-    from driftbandits.runner import run_experiment, run_experiments
-    from driftbandits.simulation import simulate
-    from driftbandits.traces import Trace
+    from driftbandits.running.comparison import compare
+    from driftbandits.running.runner import run_experiment, run_experiments
+    from driftbandits.running.store import read_results
+    from driftbandits.simulation.engine import simulate
+    from driftbandits.simulation.traces import Trace
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'driftbandits' has no attribute {name!r}")
-    value = getattr(import_module(f"driftbandits.{_HOMES[name]}"), name)
+    try:
+        value = getattr(import_module(f"driftbandits.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        from driftbandits.extras import remedy
+
+        if message := remedy(f"driftbandits.{name}", error):
+            raise ImportError(message) from None
+        raise
     globals()[name] = value
     return value
 

@@ -45,7 +45,7 @@ def environments() -> dict[str, Any]:
 def experiments() -> dict[str, Any]:
     """The experiment files that come with the package."""
     listing: dict[str, Any] = {}
-    root = Path(str(PACKAGE / "experiments"))
+    root = Path(str(PACKAGE / "experiments" / "shipped"))
     for file in sorted(root.rglob("*.toml")):
         content = tomllib.loads(file.read_text(encoding="utf-8"))
         size: dict[str, Any] = {
@@ -67,7 +67,7 @@ def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
     """For each name in a table: the file of its function, and the function's own name."""
     tree = parsed(PACKAGE / package / "__init__.py")
     homes = {
-        alias.name: node.module.split(".")[-1]
+        alias.name: node.module.removeprefix(f"driftbandits.{package}.")
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
@@ -80,7 +80,7 @@ def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
     assert isinstance(named, ast.Dict)
     entries = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs(named)}
     return {
-        name: (PACKAGE / package / f"{homes[function]}.py", function)
+        name: (PACKAGE / package / f"{homes[function].replace('.', '/')}.py", function)
         for name, function in entries.items()
     }
 

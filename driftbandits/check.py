@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
-LARGEST, SMALLEST = 3.4e38, 1.2e-38  # of float32, in which everything is computed
+LARGEST_FLOAT32, SMALLEST_FLOAT32 = 3.4e38, 1.2e-38  # everything is computed in it
 
 
 class InputError(ValueError):
@@ -21,18 +21,20 @@ def is_number(value: object) -> bool:
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:
-        return abs(float(value)) <= LARGEST and (value == 0 or abs(float(value)) >= SMALLEST)
+        return abs(float(value)) <= LARGEST_FLOAT32 and (
+            value == 0 or abs(float(value)) >= SMALLEST_FLOAT32
+        )
     except OverflowError:
         return False
 
 
-def is_whole(value: object) -> bool:
+def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def whole(at_least: int = 1, at_most: int = 2**31 - 1, **values: Any) -> None:
+def integer(at_least: int = 1, at_most: int = 2**31 - 1, **values: Any) -> None:
     for name, value in values.items():
-        if not is_whole(value) or value < at_least:
+        if not is_integer(value) or value < at_least:
             fail(name, f"a whole number of at least {at_least}", value)
         if value > at_most:
             fail(name, f"a whole number of at most {at_most}", value)

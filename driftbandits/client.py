@@ -5,15 +5,15 @@
         decision = client.decide("shop")
         client.reward("shop", decision.id, 1.0)
 
-One client serves several threads. It waits for a busy service as long as that asks, and repeats a
-broken request where that does no harm: a decision has its id before it is asked for.
+Threads may share a client. It waits when the service is busy, and repeats a request that failed if
+that is safe: decisions get their ids here, so asking twice still makes one decision.
 """
 
 import math
 import random
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
@@ -25,24 +25,23 @@ from driftbandits import check
 
 BUSY = {429, 503}
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-BROKEN = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
-LONGEST_WAIT = 60.0  # seconds; who asks for more gets no second request
-AT_ONCE = 1000
-REQUEST = ["context", "available", "id"]
+MAYBE_RECEIVED = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
+LONGEST_WAIT = 60.0  # seconds; if the service asks for more, the request fails
+BATCH_SIZE = 1000
+CHECK_ADDRESS = "check that the address is right and a driftbandits service runs there"
+REQUEST_FIELDS = ["context", "available", "id"]
 
 Names = Iterable[str]
 Context = Sequence[float] | Mapping[str, float]
 
 
 class Arm(NamedTuple):
-    """An arm of a bandit."""
-
     name: str
     retired: bool
 
 
 class Bandit(NamedTuple):
-    """A bandit: its settings and what happened so far."""
+    """A bandit: its settings and its counts so far."""
 
     name: str
     policy: str
@@ -56,7 +55,7 @@ class Bandit(NamedTuple):
     horizon: int | None
     max_open: int
     created: float  # unix seconds
-    decisions: int | None  # none while its worker cannot be asked
+    decisions: int | None  # None while no worker has the counts
     rewards: int | None
     expired: int | None
     open: int | None
@@ -64,7 +63,7 @@ class Bandit(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The arm to play, and how likely each arm was."""
+    """The arm to play, and the probability of each arm."""
 
     id: str
     arm: str
@@ -73,7 +72,7 @@ class Decision(NamedTuple):
 
 
 class ServiceError(Exception):
-    """The service refused; status 0: it gave no answer, or it is one of several refusals."""
+    """An error of the service; its status is 0 without a response, or for one reward of many."""
 
     def __init__(self, status: int, code: str, message: str, remedy: str = "") -> None:
         super().__init__(status, code, message, remedy)
@@ -81,12 +80,12 @@ class ServiceError(Exception):
 
     def __str__(self) -> str:
         kind = f"{self.status} {self.code}" if self.status else self.code
-        told = f"{self.message} ({kind})" + (f"; {self.remedy}" if self.remedy else "")
-        return " ".join(told.split())
+        text = f"{self.message} ({kind})" + (f"; {self.remedy}" if self.remedy else "")
+        return " ".join(text.split())
 
 
 class Outcome(NamedTuple):
-    """What became of a reward: learned, duplicate, or refused and then with the error."""
+    """What became of a reward: learned, duplicate, or refused with an error."""
 
     id: str
     reward: float | None
@@ -95,7 +94,7 @@ class Outcome(NamedTuple):
 
 
 class Client:
-    """Talks to one service over one pool of connections."""
+    """Talks to one service over a pool of connections."""
 
     def __init__(
         self,
@@ -106,9 +105,9 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         check.positive(timeout=timeout)
-        check.whole(retries=retries, at_least=0)
+        check.integer(retries=retries, at_least=0)
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            check.fail("url", "an address that begins with http:// or https://", url)
+            check.fail("url", "an address that starts with http:// or https://", url)
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
         self.url, self.retries = url.rstrip("/"), retries
         self._http = httpx.Client(
@@ -127,18 +126,18 @@ class Client:
     def create(
         self, name: str, arms: Names, context: Names = (), policy: str = "tracker", **settings: Any
     ) -> Bandit:
-        """A new bandit; with settings as in POST /v1/bandits: seed, window, ..."""
+        """Creates a bandit; settings are those of POST /v1/bandits: seed, window, ..."""
         for what, names in {"arms": arms, "context": context}.items():
             if isinstance(names, str):
                 check.fail(what, "a list of names", names)
         body = {"name": name, "arms": list(arms), "context": list(context), "policy": policy}
-        return as_bandit(self._ask("POST", "/v1/bandits", body | settings))
+        return as_bandit(self._call("POST", "/v1/bandits", body | settings))
 
     def bandits(self) -> list[Bandit]:
-        return [as_bandit(one) for one in self._ask("GET", "/v1/bandits", safe=True)["bandits"]]
+        return [as_bandit(one) for one in self._call("GET", "/v1/bandits", safe=True)["bandits"]]
 
     def bandit(self, name: str) -> Bandit:
-        return as_bandit(self._ask("GET", path(name), safe=True))
+        return as_bandit(self._call("GET", path(name), safe=True))
 
     def delete(self, name: str) -> None:
         """Deletes a bandit and its log."""
@@ -151,42 +150,33 @@ class Client:
         available: Names | None = None,
         id: str | None = None,
     ) -> Decision:
-        """One decision; the same id again gives the same decision."""
+        """Makes a decision; the same id again gives the same decision."""
         body = as_request({"context": context, "available": available, "id": id})
-        return as_decision(self._ask("POST", path(bandit, "decisions"), body, safe=True))
+        return as_decision(self._call("POST", path(bandit, "decisions"), body, safe=True))
 
     def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Decisions, each asked for like `{"context": ..., "available": ..., "id": ...}`."""
-        rows, made = [as_request(request) for request in requests], []
-        for start in range(0, len(rows), AT_ONCE):
-            body = {"decisions": rows[start : start + AT_ONCE]}
-            answer = self._ask("POST", path(bandit, "decisions/batch"), body, safe=True)
-            made += [as_decision(one) for one in answer["decisions"]]
-        return made
+        """Makes decisions; each request is like `{"context": ..., "available": ..., "id": ...}`."""
+        rows = [as_request(request) for request in requests]
+        return [as_decision(one) for one in self._in_batches(bandit, "decisions", rows)]
 
     def reward(self, bandit: str, id: str, reward: float) -> Outcome:
-        """The reward of a decision. After a broken connection it may be told as a duplicate."""
+        """Sends a reward. If it had to be sent again, it may be reported as a duplicate."""
         body = {"id": id, "reward": finite("reward", reward)}
-        return as_outcome(self._ask("POST", path(bandit, "rewards"), body, safe=True))
+        return as_outcome(self._call("POST", path(bandit, "rewards"), body, safe=True))
 
     def reward_many(self, bandit: str, pairs: Iterable[tuple[str, float]]) -> list[Outcome]:
-        """Rewards by id, in as many requests as it takes; one that is refused stops no other."""
+        """Sends rewards by id, in as many requests as needed; one refusal does not stop others."""
         rows = [{"id": id, "reward": finite("reward", reward)} for id, reward in pairs]
-        outcomes = []
-        for start in range(0, len(rows), AT_ONCE):
-            body = {"rewards": rows[start : start + AT_ONCE]}
-            answer = self._ask("POST", path(bandit, "rewards/batch"), body, safe=True)
-            outcomes += [as_outcome(one) for one in answer["rewards"]]
-        return outcomes
+        return [as_outcome(one) for one in self._in_batches(bandit, "rewards", rows)]
 
     def add_arm(self, bandit: str, name: str) -> Bandit:
-        return as_bandit(self._ask("POST", path(bandit, "arms"), {"name": name}))
+        return self._change_arm(bandit, "arms", name)
 
     def retire_arm(self, bandit: str, name: str) -> Bandit:
-        return as_bandit(self._ask("POST", path(bandit, "arms/retire"), {"name": name}, safe=True))
+        return self._change_arm(bandit, "arms/retire", name, safe=True)
 
     def restore_arm(self, bandit: str, name: str) -> Bandit:
-        return as_bandit(self._ask("POST", path(bandit, "arms/restore"), {"name": name}, safe=True))
+        return self._change_arm(bandit, "arms/restore", name, safe=True)
 
     def log(self, bandit: str, format: str = "parquet") -> bytes:
         """The whole log as a Parquet or CSV file."""
@@ -194,47 +184,50 @@ class Client:
         return self._send("GET", f"{path(bandit, 'log')}?format={format}", safe=True).content
 
     def series(self, bandit: str, points: int = 60) -> dict[str, Any]:
-        """What the page of the bandit draws, as the service tells it."""
-        return dict(self._ask("GET", f"{path(bandit, 'series')}?points={points}", safe=True))
+        """The data behind the charts of the bandit's page."""
+        return dict(self._call("GET", f"{path(bandit, 'series')}?points={points}", safe=True))
 
-    def _ask(self, method: str, where: str, body: Any = None, safe: bool = False) -> Any:
-        response = self._send(method, where, body, safe)
+    def _change_arm(self, bandit: str, change: str, name: str, safe: bool = False) -> Bandit:
+        return as_bandit(self._call("POST", path(bandit, change), {"name": name}, safe))
+
+    def _in_batches(self, bandit: str, kind: str, rows: list[dict[str, Any]]) -> Iterator[Any]:
+        for batch in (rows[at : at + BATCH_SIZE] for at in range(0, len(rows), BATCH_SIZE)):
+            yield from self._call("POST", path(bandit, f"{kind}/batch"), {kind: batch}, True)[kind]
+
+    def _call(self, method: str, target: str, body: Any = None, safe: bool = False) -> Any:
+        response = self._send(method, target, body, safe)
         try:
             return response.json()
         except ValueError:
-            raise error_of(response) from None
+            raise as_error(response) from None
 
-    def _send(self, method: str, where: str, body: Any = None, safe: bool = False) -> Response:
-        """One request, and again where that helps; `safe`: the second does no harm."""
-        for turn in range(self.retries + 1):
-            last = turn == self.retries
+    def _send(self, method: str, target: str, body: Any = None, safe: bool = False) -> Response:
+        """Retries what was not received or, if that is `safe`, what may have been."""
+        repeatable = NEVER_SENT + (MAYBE_RECEIVED if safe else ())
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries
             try:
-                response = self._http.request(method, where, json=body)
+                response = self._http.request(method, target, json=body)
             except httpx.TransportError as error:
-                again = isinstance(error, NEVER_SENT) or (safe and isinstance(error, BROKEN))
-                if last or not again:
-                    raise self._unreachable(error) from error
-                time.sleep(backoff(turn))
-                continue
-            if response.is_success:
-                return response
-            pause = wait_of(response, turn)
-            if last or response.status_code not in BUSY or pause > LONGEST_WAIT:
-                raise error_of(response)
-            time.sleep(pause)
-        raise AssertionError("the last turn returns or raises")
-
-    def _unreachable(self, error: Exception) -> ServiceError:
-        message = f"{self.url} did not answer: {str(error) or type(error).__name__}"
-        remedy = "check that the service runs and that the address is right"
-        return ServiceError(0, "unreachable", message, remedy)
+                if last or not isinstance(error, repeatable):
+                    message = f"{self.url} did not answer: {str(error) or type(error).__name__}"
+                    raise ServiceError(0, "unreachable", message, CHECK_ADDRESS) from error
+                wait = wait_after(attempt)
+            else:
+                if response.is_success:
+                    return response
+                wait = wait_after(attempt, response.headers.get("Retry-After", ""))
+                if last or response.status_code not in BUSY or wait > LONGEST_WAIT:
+                    raise as_error(response)
+            time.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
 
 
 def path(bandit: str, rest: str = "") -> str:
-    """The path of a bandit, whose name may hold anything."""
+    """The path of a bandit, whose name may contain any character."""
     if not isinstance(bandit, str) or not bandit:
         check.fail("bandit", "a name", bandit)
-    name = quote(bandit, safe="").replace(".", "%2E")  # a name of dots is not a folder above
+    name = quote(bandit, safe="").replace(".", "%2E")  # .. is a name, not the parent folder
     return f"/v1/bandits/{name}/{rest}".rstrip("/")
 
 
@@ -245,18 +238,17 @@ def finite(name: str, value: Any) -> float:
 
 
 def new_id() -> str:
-    """Random, after the time: ids in its order are quicker to look up in a log."""
+    """Starts with the time, as ids in order are faster to look up in the log."""
     return f"{time.time_ns() // 1000:013x}{secrets.token_hex(8)}"
 
 
 def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A decision's request, with an id of its own."""
+    """The body of a request for a decision; it always has an id."""
     for name in request:
-        check.known("field of a request", name, REQUEST)
-    id, context, available = (request.get(name) for name in ("id", "context", "available"))
-    for name in ("context", "available"):
-        if isinstance(request.get(name), str):
+        check.known("field of a request", name, REQUEST_FIELDS)
+        if name != "id" and isinstance(request[name], str):
             check.fail(name, "a list", request[name])
+    context, available, id = (request.get(name) for name in REQUEST_FIELDS)
     body: dict[str, Any] = {"id": new_id() if id is None else id}
     if isinstance(context, Mapping):
         body["context"] = {name: finite(name, value) for name, value in context.items()}
@@ -268,7 +260,7 @@ def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_bandit(answer: Mapping[str, Any]) -> Bandit:
-    """Fields that a newer service adds are left out."""
+    """Ignores fields that a newer service may add."""
     fields: dict[str, Any] = {name: answer.get(name) for name in Bandit._fields}
     fields["arms"] = tuple(Arm(arm["name"], arm["retired"]) for arm in answer["arms"])
     fields["context"] = tuple(answer["context"])
@@ -282,28 +274,25 @@ def as_decision(answer: Mapping[str, Any]) -> Decision:
 
 def as_outcome(answer: Mapping[str, Any]) -> Outcome:
     if error := answer.get("error"):
-        refusal = ServiceError(0, error["code"], error["message"], error.get("remedy", ""))
-        return Outcome(answer["id"], None, "refused", refusal)
+        return Outcome(answer["id"], None, "refused", error_from(0, error))
     return Outcome(answer["id"], answer["reward"], answer["status"])
 
 
-def error_of(response: Response) -> ServiceError:
+def as_error(response: Response) -> ServiceError:
     status = response.status_code
     try:
-        told = response.json()["error"]
-        return ServiceError(status, told["code"], told["message"], told.get("remedy", ""))
-    except (ValueError, LookupError, TypeError, AttributeError):  # not from the service: a proxy
+        return error_from(status, response.json()["error"])
+    except (ValueError, LookupError, TypeError, AttributeError):  # from a proxy or another server
         message = f"{response.url} answered {status} {response.reason_phrase}".rstrip()
-        remedy = "check that the address is that of a driftbandits service"
-        return ServiceError(status, f"http_{status}", message, remedy)
+        return ServiceError(status, f"http_{status}", message, CHECK_ADDRESS)
 
 
-def wait_of(response: Response, turn: int) -> float:
-    """Seconds that the service asks for."""
-    asked = response.headers.get("Retry-After", "")
-    return float(asked) if asked.isdecimal() else backoff(turn)
+def error_from(status: int, error: Mapping[str, Any]) -> ServiceError:
+    return ServiceError(status, error["code"], error["message"], error.get("remedy", ""))
 
 
-def backoff(turn: int) -> float:
-    """Longer each time, and not the same for everybody."""
-    return 0.1 * 2.0**turn * random.uniform(0.5, 1.0)
+def wait_after(attempt: int, requested: str = "") -> float:
+    """Seconds, as requested; otherwise longer each time, and random to spread clients."""
+    if requested.isdecimal():
+        return float(requested)
+    return 0.1 * 2.0**attempt * random.uniform(0.5, 1.0)

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
-from driftbandits import backend  # noqa: F401 (before anything is computed)
-
 PyTree = Any
 Key = Array  # a typed key of jax.random
 State = PyTree
@@ -27,7 +25,7 @@ class BanditSpec(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """An arm, the law that it was drawn from, and what is needed to learn from its reward."""
+    """An arm, the probabilities that it was drawn from, and what `learn` needs with its reward."""
 
     arm: Array  # () int32
     probabilities: Array  # (num_arms,) float32
@@ -40,8 +38,8 @@ class Policy(NamedTuple):
     Attributes:
         init: the state before the first pull.
         act: chooses an arm among the available ones; the new state holds what moves with time.
-        learn: takes the reward of one earlier decision, known by its ticket.
-        sees_means: whether the simulator hands it the arms' means in place of the context.
+        learn: learns from the reward of one earlier decision, identified by its ticket.
+        sees_means: whether the simulator gives it the arms' means in place of the context.
     """
 
     init: Callable[[Key], State]
@@ -58,31 +56,31 @@ class Observation(NamedTuple):
 
 
 class Rewards(NamedTuple):
-    """What every arm pays now; a policy is handed only the sampled reward of its own arm."""
+    """What every arm pays now; a policy sees only the sampled reward of the arm it pulled."""
 
     sampled: Array  # (num_arms,) float32
     mean: Array  # (num_arms,) float32
 
 
 class Delay(NamedTuple):
-    """How late rewards are: steps between a pull and the moment the policy is told."""
+    """How late rewards are: steps between a pull and the moment the policy learns from it."""
 
     longest: int  # what takes longer never arrives
     draw: Callable[[Key], Array]  # () int32, 0 is at once
 
 
 class Environment(NamedTuple):
-    """A world to be pulled in.
+    """A bandit problem to simulate.
 
     Attributes:
         spec: what a policy may know beforehand.
         init: draws one instance of the problem.
         observe: the context and the available arms.
         rewards: this step's rewards of all arms.
-        advance: time passes, and the pull may change the world.
-        era: a whole number that is another one after every change that a learner should recover
-            from; none where drift has no moments.
-        delay: of the rewards; none is at once.
+        advance: the state one step later; the pull may change it.
+        era: a whole number that changes with every change that a learner should recover from;
+            None where drift is gradual.
+        delay: of the rewards; None means that they come at once.
     """
 
     spec: BanditSpec

@@ -1,31 +1,115 @@
-"""Compiled programs are kept between test runs; the page's tests need a browser."""
+"""What all tests share: one cache of compiled programs, a random order, perhaps a browser."""
 
+import ctypes
+import functools
+import gc
 import os
+import random
 import shutil
+import sys
 from pathlib import Path
 
-import jax
-import pytest
+TESTS = Path(__file__).parent
+CACHE = TESTS.parent / ".pytest_cache" / "compiled"
 
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
-CACHE = Path(__file__).parents[1] / ".pytest_cache" / "compiled" / WORKER
+# Before JAX is imported, and for the processes that tests start, too. A cache of limited size is
+# locked while it is written, so that several processes can share it.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(CACHE)
+os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(2 * 2**30)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
-jax.config.update("jax_compilation_cache_dir", str(CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-PAGES = ["test_page.py", "test_service_page.py", "test_service_docs.py"]
+PAGES = ["report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py"]
 collect_ignore = [] if BROWSER else PAGES
+SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what takes long
+BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # long: shared out, and first
+MUCH_MEMORY = 1.2e9  # bytes
+QUICK = [  # what `make check` runs: little or nothing is compiled
+    "agents/test_decision_book.py", "agents/test_refusals.py", "experiments/test_claims.py",
+    "experiments/test_experiment.py", "experiments/test_mistakes.py", "experiments/test_theorem.py",
+    "experiments/test_verdicts.py", "numerics/test_energy.py", "service/engine/test_drift_alarm.py",
+    "service/engine/test_monitor.py", "service/http/test_connection.py",
+    "service/http/test_connections.py", "service/http/test_request_reader.py",
+    "service/store/test_store.py", "service/test_errors.py", "service/test_metrics.py",
+    "simulation/test_devices.py", "test_architecture.py", "test_catalogue.py", "test_client.py",
+    "test_docs_pages.py",
+]  # fmt: skip
+QUICK_GROUPS = {"policies/test_contract.py ucb"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order", type=int, default=None, help="seed of the order of the tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The workers of xdist must agree, so the seed is drawn once and handed down."""
+    if config.option.order is None:
+        config.option.order = int(os.environ.setdefault("TEST_ORDER", str(random.randrange(10**6))))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"order of the tests: --order {config.option.order}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Groups in a random order, and the tests of each; a worker takes whole groups.
+
+    A group is a file. The longest files are cut by policy, so that each policy is compiled once and
+    forgotten, and come first.
+    """
+    shuffled = random.Random(config.option.order)
+    shuffled.shuffle(items)
+    names = sorted({group_of(item) for item in items})
+    shuffled.shuffle(names)
+    place = {name: number for number, name in enumerate(names)}
+    items.sort(key=lambda item: (file_of(item) not in BY_POLICY, place[group_of(item)]))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+        if file_of(item) in QUICK or group_of(item) in QUICK_GROUPS:
+            item.add_marker("quick")
+
+
+def file_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix()
+
+
+def group_of(item: pytest.Item) -> str:
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    policy = parameters.get("name") or parameters.get("played")
+    return f"{file_of(item)} {policy}" if file_of(item) in BY_POLICY and policy else file_of(item)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
+    terminalreporter.write_line(pytest_report_header(terminalreporter.config))
     if not BROWSER:
         terminalreporter.write_line(
-            f"left out: {', '.join(PAGES)}, the pages in a real browser. To run them too, install "
-            "Chromium (on Debian, as root: apt-get install chromium) and give the same command."
+            f"left out: {', '.join(PAGES)}, the pages in a real browser. To run them, too, install "
+            "Chromium (on Debian: make browser) and give the same command again."
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first, so that no core waits for it in the end."""
-    items.sort(key=lambda item: item.path.name != "test_policy_contract.py")
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    ends = nextitem is None or group_of(nextitem) != group_of(item)
+    if ends and sys.platform == "linux" and memory_held() > MUCH_MEMORY:
+        forget_compiled_programs()
+
+
+def memory_held() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget_compiled_programs() -> None:
+    """Or a worker would hold thousands of programs, gigabytes of them."""
+    for found in gc.get_objects():
+        if isinstance(found, functools._lru_cache_wrapper):
+            module = found.__module__ or ""
+            if module.startswith(("driftbandits.", "tests.")) and not module.endswith(".devices"):
+                found.cache_clear()
+    jax.clear_caches()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # the memory goes back to the system

@@ -7,7 +7,7 @@ import sys
 from driftbandits import ENVIRONMENTS, POLICIES, TRANSFORMATIONS
 from driftbandits.catalogue import catalogue
 from driftbandits.choice import settings_of
-from driftbandits.experiment_file import read_experiment, shipped
+from driftbandits.experiments.files import read_experiment, shipped
 
 
 def described(factory):
@@ -43,7 +43,7 @@ def test_experiments_are_those_that_can_be_run():
 
 def test_listing_does_not_wait_for_jax():
     code = (
-        "import sys; from driftbandits.cli import cli; cli(['list'], standalone_mode=False); "
+        "import sys; from driftbandits.cli.main import cli; cli(['list'], standalone_mode=False); "
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

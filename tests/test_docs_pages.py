@@ -1,6 +1,5 @@
 """The pages of docs/ are those that the docstrings make."""
 
-import runpy
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,18 @@ import pytest
 from driftbandits import ENVIRONMENTS, POLICIES, TRANSFORMATIONS
 from driftbandits.catalogue import explain
 from driftbandits.choice import settings_of
+from tools.publish.pages import pages as found
 
 DOCS = Path(__file__).parents[1] / "docs"
 TABLES = {**POLICIES, **ENVIRONMENTS, **TRANSFORMATIONS}
 
 
 def test_pages_are_up_to_date() -> None:
-    pages = runpy.run_path(str(DOCS / "pages.py"))["pages"]()
+    pages = found()
     written = {*DOCS.glob("policies/*.md"), *DOCS.glob("environments/*.md")}
-    assert written == set(pages), "run: python docs/pages.py"
+    assert written == set(pages), "run: python -m tools.publish.pages"
     for path, text in pages.items():
-        assert path.read_text() == text, f"{path.name} is old; run: python docs/pages.py"
+        assert path.read_text() == text, f"{path.name} is old; run: python -m tools.publish.pages"
 
 
 @pytest.mark.parametrize("name", TABLES)

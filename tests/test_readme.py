@@ -3,17 +3,16 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.paper import verdict_table
 from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, read_experiment
-from driftbandits.claims import ALSO, KINDS
-from driftbandits.experiment_file import DRAWINGS, KEYS, experiment_from, shipped
+from driftbandits.experiments.claims import ALSO, KINDS
+from driftbandits.experiments.files import DRAWINGS, KEYS, experiment_from, shipped
+from tests.cli.test_commands import run
+from tools.publish.paper import verdict_table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -26,30 +25,23 @@ def blocks(language: str) -> list[str]:
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
-    """Where a reader has saved the README's experiment and gives its commands, in their order."""
-    folder = tmp_path_factory.mktemp("reader")
-    (folder / "mine.toml").write_text(blocks("toml")[0])
-    return folder
-
-
-@pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("driftbandits")])
-def test_command_lines_run(line: str, place: Path) -> None:
-    command = [sys.executable, "-m", "driftbandits.cli", *shlex.split(line)[1:]]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-@pytest.mark.parametrize(
-    "code", blocks("python"), ids=["first", "agent", "use", "read_back", "add_a_policy"]
-)
-def test_python_examples_run(code: str, place: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(place)
-    exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out
-    assert "draw_curves" not in code or (place / "sinusoidal.png").exists()
+def test_examples_run_in_their_order(tmp_path: Path, monkeypatch, capsys) -> None:
+    """As a reader gives them, who has saved the README's experiment as mine.toml."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(blocks("toml")[0])
+    for language, text in re.findall(
+        r"^```(sh|python)\n(.*?)^```", README, re.MULTILINE | re.DOTALL
+    ):
+        for example in [text] if language == "python" else text.splitlines():
+            if language == "python":
+                exec(compile(example, "README.md", "exec"), {})
+            elif example.startswith("driftbandits"):
+                assert run(monkeypatch, *shlex.split(example)[1:]) == 0, example
+            else:
+                continue
+            assert capsys.readouterr().out, example
+    assert Path("sinusoidal.png").exists()
+    assert Path("limit.png").exists()
 
 
 def test_make_targets_exist() -> None:

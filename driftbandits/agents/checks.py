@@ -1,4 +1,4 @@
-"""What an agent may be told: names, contexts, rewards and times."""
+"""Checks of what an agent is given: settings, names, contexts, rewards and times."""
 
 import math
 import unicodedata
@@ -9,42 +9,36 @@ from typing import Any, TypeVar
 import numpy as np
 
 from driftbandits import check
+from driftbandits.agents.settings import AgentSettings
 
 Context = Sequence[float] | Mapping[str, float]
-Asked = TypeVar("Asked", bound=tuple[Any, ...])
+Fields = TypeVar("Fields", bound=tuple[Any, ...])
 LONGEST_NAME = 200
 LISTS = tuple, list
 NOTHING = np.zeros(0, np.float32)  # a context of no numbers
-LARGEST = 1e12  # its square, too, is a number in float32, so that no reward can break a policy
+LARGEST_NUMBER = (
+    1e12  # its square, too, is a number in float32, so that no reward can break a policy
+)
 
 
-def arguments(
-    arms: Sequence[str],
-    context: Sequence[str],
-    policy: str,
-    reward_range: tuple[float, float],
-    noise: float,
-    horizon: int | None,
-) -> None:
-    if not isinstance(policy, str):
-        check.fail("policy", "a name with settings, as in 'tracker(width=2)'", policy)
-    names("arms", arms)
-    names("context", context)
-    if not arms:
-        check.fail("arms", "a list of at least one name", arms)
-    check.positive(noise=noise)
-    if horizon is not None:
-        check.whole(horizon=horizon)
-    ends = list(reward_range) if isinstance(reward_range, list | tuple) else []
+def settings(given: AgentSettings) -> AgentSettings:
+    """The same, with tuples in place of lists."""
+    if not isinstance(given.policy, str):
+        check.fail("policy", "a name with settings, as in 'tracker(width=2)'", given.policy)
+    names("context", given.context)
+    check.positive(noise=given.noise)
+    if given.horizon is not None:
+        check.integer(horizon=given.horizon)
+    if given.window is not None:
+        check.positive(window=given.window)
+    if given.default_reward is not None:
+        reward(given.default_reward, "default_reward")
+    check.integer(seed=given.seed, remember=given.remember, at_least=0)
+    check.integer(max_open=given.max_open)
+    ends = list(given.reward_range) if isinstance(given.reward_range, list | tuple) else []
     if len(ends) != 2 or not all(map(check.is_number, ends)) or not ends[0] < ends[1]:
-        check.fail("reward_range", "two numbers, the lower first", reward_range)
-
-
-def waiting(window: float | None, default_reward: float | None) -> None:
-    if window is not None:
-        check.positive(window=window)
-    if default_reward is not None:
-        reward(default_reward, "default_reward")
+        check.fail("reward_range", "two numbers, the lower first", given.reward_range)
+    return given._replace(context=tuple(given.context), reward_range=(ends[0], ends[1]))
 
 
 def names(kind: str, given: Sequence[str]) -> None:
@@ -59,7 +53,9 @@ def names(kind: str, given: Sequence[str]) -> None:
 def name(kind: str, given: object) -> str:
     """Any text that can be shown and stored: no control characters, no half characters."""
     if not isinstance(given, str) or not is_name(given):
-        check.fail(kind, f"a text of 1 to {LONGEST_NAME} characters, none of control", given)
+        check.fail(
+            kind, f"a text of 1 to {LONGEST_NAME} characters without control characters", given
+        )
     return given
 
 
@@ -87,7 +83,7 @@ def reward(given: object, kind: str = "reward") -> float:
 
 def fits(number: Any) -> bool:
     try:
-        return abs(float(number)) <= LARGEST  # which NaN is not
+        return abs(float(number)) <= LARGEST_NUMBER  # which NaN is not
     except OverflowError:
         return False
 
@@ -124,7 +120,7 @@ def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
     if row.shape != (len(known),):
         rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
         check.fail("context", rule, given)
-    if row.size and not (np.abs(row) <= LARGEST).all():
+    if row.size and not (np.abs(row) <= LARGEST_NUMBER).all():
         check.fail("context", "a list of finite numbers, of at most 1e12", given)
     return row
 
@@ -136,7 +132,7 @@ def by_name(given: Mapping[str, float], known: tuple[str, ...]) -> list[float]:
     return [given[each] for each in known]
 
 
-def request(given: Mapping[str, object], kind: type[Asked]) -> Asked:
+def request(given: Mapping[str, object], kind: type[Fields]) -> Fields:
     """From a mapping with the same names."""
     if not isinstance(given, Mapping):
         check.fail("a request", "a mapping or a Request", given)

@@ -1,4 +1,4 @@
-"""More arms for a policy that has learnt already: what it knows stays, new arms are as at first.
+"""More arms for a policy that has learned already: what it knows stays, new arms are as at first.
 
 The states of one policy for few and for many arms differ in the lengths of some axes. What is known
 goes to the front of the longer axis, and the rest is as a fresh state has it. Where arms stand
@@ -8,7 +8,7 @@ between other things (a network's input is context, last arm, reward), what foll
 import jax
 import numpy as np
 
-from driftbandits.agents.words import WORD, Layout, columns
+from driftbandits.agents.packed_tickets import WORD, Layout, columns
 from driftbandits.core import PyTree
 
 

@@ -17,11 +17,12 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.agents.growth import grown, rows_grown
-from driftbandits.agents.words import WORD, Layout, layout_of, pack, unpack
+from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
-from driftbandits.keys import THREEFRY, key
+from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.policies import build_policy
-from driftbandits.simulation import OPTIONS, block_keys
+from driftbandits.simulation.devices import agents_device
+from driftbandits.simulation.engine import OPTIONS, block_keys
 
 TOGETHER = 256  # decisions or rewards in one call of a program, at the most
 
@@ -30,7 +31,7 @@ class Acts(NamedTuple):
     """What was decided, in order."""
 
     arms: np.ndarray  # (n,) int32
-    laws: np.ndarray  # (n, num_arms) float32
+    probabilities: np.ndarray  # (n, num_arms) float32
     tickets: np.ndarray  # (n, words) uint32
 
 
@@ -39,7 +40,7 @@ class Programs(NamedTuple):
     act: Callable[..., tuple[State, Array, Array, Array]]
     learn: Callable[..., State]
     ticket: Layout
-    still: bool  # deciding changes nothing, so that several decisions have one law
+    still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
 
 @lru_cache(maxsize=64)
@@ -50,6 +51,15 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     decision = jax.eval_shape(policy.act, key(0), blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
+    act, learn = acting(policy, spec, ticket, still), learning(policy, ticket)
+    compiled = partial(jax.jit, donate_argnums=0, compiler_options=OPTIONS)
+    return Programs(jax.jit(policy.init), compiled(act), compiled(learn), ticket, still)
+
+
+def acting(
+    policy: Policy, spec: BanditSpec, ticket: Layout, still: bool
+) -> Callable[..., tuple[State, Array, Array, Array]]:
+    """The loop over decisions."""
 
     def act(
         state: State, first: Array, count: Array, words: Array, contexts: Array, available: Array
@@ -63,10 +73,10 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
         shared = decision_at(jnp.int32(0), state)[0].probabilities if still else None
 
         def decide(i: Array, carry: Any) -> Any:
-            state, arms, laws, tickets = carry
+            state, arms, probabilities, tickets = carry
             made, state = decision_at(i, state)
-            law = made.probabilities if shared is None else shared
-            rows = arms.at[i].set(made.arm), laws.at[i].set(law)
+            row = made.probabilities if shared is None else shared
+            rows = arms.at[i].set(made.arm), probabilities.at[i].set(row)
             return state, *rows, tickets.at[i].set(pack(made.ticket))
 
         empty = (
@@ -76,14 +86,19 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
         )
         return jax.lax.fori_loop(0, count, decide, (state, *empty))
 
+    return act
+
+
+def learning(policy: Policy, ticket: Layout) -> Callable[..., State]:
+    """The loop over rewards."""
+
     def learn(state: State, count: Array, tickets: Array, rewards: Array) -> State:
-        def hear(i: Array, state: State) -> State:
+        def learn_one(i: Array, state: State) -> State:
             return policy.learn(state, unpack(ticket, tickets[i]), rewards[i])
 
-        return jax.lax.fori_loop(0, count, hear, state)
+        return jax.lax.fori_loop(0, count, learn_one, state)
 
-    compiled = partial(jax.jit, donate_argnums=0, compiler_options=OPTIONS)
-    return Programs(jax.jit(policy.init), compiled(act), compiled(learn), ticket, still)
+    return learn
 
 
 def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
@@ -103,7 +118,8 @@ class Learner:
     """A policy's state, moved forward by decisions and rewards."""
 
     def __init__(self, policy: str, spec: BanditSpec, seed: int) -> None:
-        keys = block_keys(key(seed), 1, 0)
+        with jax.default_device(agents_device()):
+            keys = block_keys(key(seed), 1, 0)
         self._text, self._start = policy, keys.policy_start[0]
         self._words = np.asarray(jax.random.key_data(keys.steps[0, 2]))
         self.decisions = 0
@@ -125,7 +141,8 @@ class Learner:
         return self._programs.ticket.width
 
     def _fresh(self) -> State:
-        return self._programs.init(self._start)
+        with jax.default_device(agents_device()):
+            return bound(self._programs.init(self._start))
 
     def act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
         """Decides for each row of contexts and of available arms."""
@@ -133,7 +150,7 @@ class Learner:
         return parts[0] if len(parts) == 1 else Acts(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _parts(self, available: np.ndarray) -> Iterator[slice]:
-        """Rows for one call: not too many, and of one availability where they share a law."""
+        """Rows for one call: not too many, and of one mask where they share probabilities."""
         ends = set(range(0, len(available), TOGETHER)) | {len(available)}
         if self._programs.still:
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
@@ -150,7 +167,7 @@ class Learner:
         return Acts(*(np.asarray(leaf)[:count] for leaf in rows))
 
     def learn(self, tickets: np.ndarray, rewards: np.ndarray) -> None:
-        """Hears the reward of each row of tickets."""
+        """Learns the reward of each row of tickets."""
         for first in range(0, len(rewards), TOGETHER):
             part = slice(first, first + TOGETHER)
             count = len(rewards[part])
@@ -194,4 +211,10 @@ class Learner:
 
 def on_device(state: PyTree) -> State:
     """Copies of our own: a program gives the memory of its state to the next one."""
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state)
+    with jax.default_device(agents_device()):
+        return bound(jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state))
+
+
+def bound(state: State) -> State:
+    """Programs that are given this state run on the agents' device, without being told so."""
+    return jax.device_put(state, agents_device())

@@ -6,37 +6,33 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandits.agents.learner import Acts
-from driftbandits.agents.words import WORD
+from driftbandits.agents.packed_tickets import WORD
 
 FIRST_ROWS = 64
 
 
-class Open(NamedTuple):
+class OpenDecision(NamedTuple):
+    """A decision that waits for its reward."""
+
     arm: int
-    law: np.ndarray  # (arms of the moment,) float32
+    probabilities: np.ndarray  # (arms of the moment,) float32
     time: float
     row: int  # of its ticket
-
-
-class Answered(NamedTuple):
-    arm: int
-    law: np.ndarray
-    reward: float | None  # what was learnt; none where it was forgotten
-    expired: bool
 
 
 class OpenDecisions:
     """Rows are used again; the table doubles when there is none."""
 
     def __init__(self, width: int) -> None:
-        self.waiting: dict[str, Open] = {}  # by id, in the order of the decisions
+        self.waiting: dict[str, OpenDecision] = {}  # by id, in the order of the decisions
         self.tickets = np.zeros((FIRST_ROWS, width), WORD)
         self._free = list(range(FIRST_ROWS))
 
     def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
-        laws, rows = shared(acts.laws[:, :arms].copy()), self.put(acts.tickets)
-        for id, arm, law, row in zip(ids, acts.arms.tolist(), laws, rows, strict=True):
-            self.waiting[id] = Open(arm, law, time, row)
+        rows, arm_numbers = self.put(acts.tickets), acts.arms.tolist()
+        probabilities = shared_rows(acts.probabilities[:, :arms].copy())
+        for id, arm, its_own, row in zip(ids, arm_numbers, probabilities, rows, strict=True):
+            self.waiting[id] = OpenDecision(arm, its_own, time, row)
 
     def put(self, tickets: np.ndarray) -> list[int]:
         """Their rows in the table."""
@@ -48,7 +44,7 @@ class OpenDecisions:
         self.tickets[rows] = tickets
         return rows
 
-    def remove(self, id: str) -> Open:
+    def remove(self, id: str) -> OpenDecision:
         kept = self.waiting.pop(id)
         self._free.append(kept.row)
         return kept
@@ -64,6 +60,6 @@ class OpenDecisions:
         return list(islice(self.waiting, max(count, 0)))
 
 
-def shared(laws: np.ndarray) -> list[np.ndarray]:
+def shared_rows(table: np.ndarray) -> list[np.ndarray]:
     """The rows; the same object for all where they are equal."""
-    return [laws[0].copy()] * len(laws) if (laws == laws[0]).all() else list(laws)
+    return [table[0].copy()] * len(table) if (table == table[0]).all() else list(table)

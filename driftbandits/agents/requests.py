@@ -8,8 +8,8 @@ import numpy as np
 from driftbandits.agents.checks import Context
 
 
-class Asked(Protocol):
-    """Whatever has these three."""
+class DecisionRequest(Protocol):
+    """A request for a decision, whatever its type: `Request`, or a message of the service."""
 
     @property
     def context(self) -> Context: ...
@@ -22,14 +22,14 @@ class Asked(Protocol):
 
 
 class Request(NamedTuple):
-    """What a decision is asked for with."""
+    """A request for a decision."""
 
     context: Context = ()  # numbers in the order of the context's names, or by name
-    available: Sequence[str] | None = None  # arms; none is all that are not retired
-    id: str | None = None  # the caller's own; none makes one
+    available: Sequence[str] | None = None  # arms; None is all that are not retired
+    id: str | None = None  # the caller's own; None makes one
 
 
-class Row(NamedTuple):
+class PolicyInput(NamedTuple):
     """A request as the policy sees it."""
 
     context: np.ndarray  # (context_dim,)
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class AgentDecision(NamedTuple):
-    """An arm, and with which probability it and the others were chosen."""
+    """The chosen arm, its probability, and those of all arms."""
 
     id: str
     arm: str

@@ -32,9 +32,9 @@ from driftbandits.environments.sinusoidal import sinusoidal
 from driftbandits.environments.sleeping import sleeping
 from driftbandits.environments.sparse_linear import sparse_linear
 from driftbandits.environments.table import table
+from driftbandits.environments.table_file import stamp_of_file
 from driftbandits.environments.trending import trending
 from driftbandits.environments.wheel import wheel
-from driftbandits.parts.tables import stamp_of_file
 
 ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
     "bernoulli": bernoulli,

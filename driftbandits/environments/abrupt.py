@@ -1,4 +1,4 @@
-"""Coins whose means are all drawn anew at sudden moments.
+"""Bernoulli arms whose means are all redrawn at change points.
 
     theta_k ~ U(0, 1);   before each later step, with probability hazard: all theta_k ~ U(0, 1) anew
 
@@ -6,8 +6,8 @@ Garivier & Moulines (2011), "On upper-confidence bound policies for switching ba
 have the moments given; a constant hazard is that of Mellor & Shapiro (2013), "Thompson sampling in
 switching environments with Bayesian online change detection", where all arms switch together.
 
-It stands for a market after a news item, or a page after a redesign: what was known is worthless.
-Steps count from 0: with times=[1000] the step 1000, after 1000 pulls, is the first with new means.
+Examples: a market after a news item, a page after a redesign. What was known is worthless. Steps
+count from 0: with times=[1000] the step 1000, after 1000 pulls, is the first with new means.
 """
 
 from itertools import pairwise
@@ -19,8 +19,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
-from driftbandits.keys import key_at
+from driftbandits.environments.bernoulli import no_context, toss
+from driftbandits.numerics.random_keys import key_at
 
 
 class AbruptState(NamedTuple):
@@ -33,14 +33,14 @@ class AbruptState(NamedTuple):
 def abrupt(
     *, num_arms: int = 10, hazard: float = 0.0005, times: list[int] | None = None
 ) -> Environment:
-    """Coins whose means are all redrawn now and then, with a hazard or at given times.
+    """Bernoulli arms whose means are all redrawn now and then, with a hazard or at given times.
 
     Args:
         num_arms: how many arms.
         hazard: probability of a redraw before each step.
         times: the steps (from 1 on, rising) before which there is a redraw, in place of the hazard.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     check.probability(hazard=hazard)
     check_times(times)
 
@@ -52,7 +52,7 @@ def abrupt(
         )
 
     def observe(key: Key, state: AbruptState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: AbruptState, context: Array) -> Rewards:
         return toss(key, state.theta)
@@ -76,8 +76,8 @@ def check_times(times: Any) -> None:
     rule = "a list of rising whole numbers of at least 1"
     if not isinstance(times, list | tuple) or not times:
         check.fail("times", rule, times)
-    check.whole(**{"each of times": times[0]})
+    check.integer(**{"each of times": times[0]})
     for earlier, later in pairwise(times):
-        check.whole(**{"each of times": later})
+        check.integer(**{"each of times": later})
         if later <= earlier:
             check.fail("times", rule, list(times))

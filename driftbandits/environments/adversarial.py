@@ -1,4 +1,4 @@
-"""Rewards that somebody has written down beforehand, whatever the policy does.
+"""Rewards fixed in advance, whatever the policy does.
 
     reward_t,k = the number in row t and column k of a file
 
@@ -13,14 +13,14 @@ Without a file there are two arms that pay 1 and 0 in turns, in stretches of 1, 
 steps. Each is longer than all before it, so that the arm that has paid best so far is the wrong one
 in a third of all steps, however late it is.
 
-It stands for an opponent, or for a recorded sequence of which nothing shall be assumed.
+Examples: an opponent, or a recorded sequence about which nothing is assumed.
 """
 
 import numpy as np
 
 from driftbandits.core import Environment
 from driftbandits.environments.table import replay
-from driftbandits.parts.tables import Table, read_table
+from driftbandits.environments.table_file import Table
 
 DOUBLINGS = 13
 
@@ -29,9 +29,14 @@ def adversarial(*, file: str | None = None) -> Environment:
     """A given sequence of rewards, without context; by default two arms in doubling stretches.
 
     Args:
-        file: CSV or Parquet, one row per step and one column per arm; none is a built-in sequence.
+        file: CSV or Parquet, one row per step and one column per arm; by default
+            a built-in sequence.
     """
-    return replay(doubling_stretches() if file is None else read_table(file, context=[]))
+    if file is None:
+        return replay(doubling_stretches())
+    from driftbandits.environments.table_reader import read_table  # takes Polars
+
+    return replay(read_table(file, context=[]))
 
 
 def doubling_stretches() -> Table:

@@ -14,18 +14,18 @@ from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
 
 
 def bernoulli(*, num_arms: int = 10) -> Environment:
-    """Stationary coins: theta ~ U(0, 1) per run.
+    """Stationary Bernoulli arms: theta ~ U(0, 1) per run.
 
     Args:
         num_arms: how many arms.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
 
     def init(key: Key) -> Array:
         return jax.random.uniform(key, (num_arms,))
 
     def observe(key: Key, theta: Array) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, theta: Array, context: Array) -> Rewards:
         return toss(key, theta)
@@ -36,7 +36,7 @@ def bernoulli(*, num_arms: int = 10) -> Environment:
     return Environment(BanditSpec(num_arms), init, observe, rewards, advance)
 
 
-def nothing_to_see(num_arms: int) -> Observation:
+def no_context(num_arms: int) -> Observation:
     """No context, and every arm available."""
     return Observation(jnp.zeros(0), jnp.ones(num_arms, bool))
 

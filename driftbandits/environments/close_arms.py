@@ -1,14 +1,14 @@
-"""Coins of which one is a little better than all others.
+"""Bernoulli arms, one of which is slightly better than the others.
 
     theta_k = level + gap for one arm, drawn once per run, and level for all others
     with `every`, after so many steps another arm is the better one, all others alike
 
 The hard case of the lower bounds: Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic
-multiarmed bandit problem", where one coin is better by a small gap; with switches it is that of
+multiarmed bandit problem", where one arm is better by a small gap; with switches it is that of
 Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems".
 
-It stands for versions of a page: they hardly differ, and it takes many visitors to know. Steps
-count from 0.
+Example: versions of a page that hardly differ, so that it takes many visitors to tell. Steps count
+from 0.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
-from driftbandits.keys import key_at
+from driftbandits.environments.bernoulli import no_context, toss
+from driftbandits.numerics.random_keys import key_at
 
 
 class CloseArmsState(NamedTuple):
@@ -32,21 +32,21 @@ class CloseArmsState(NamedTuple):
 def close_arms(
     *, num_arms: int = 10, level: float = 0.5, gap: float = 0.05, every: int | None = None
 ) -> Environment:
-    """Coins of which one is better than the others by a small gap.
+    """Bernoulli arms, one of which is better than the others by a small gap.
 
     Args:
         num_arms: how many arms, at least two.
         level: mean of all arms but one.
         gap: by how much that one is better.
-        every: steps after which another arm is the better one; none is never.
+        every: steps after which another arm is the better one; by default never.
     """
-    check.whole(num_arms=num_arms, at_least=2)
+    check.integer(num_arms=num_arms, at_least=2)
     check.probability(level=level)
     check.positive(gap=gap)
     if level + gap > 1:
         check.fail("gap", "at most 1 - level", gap)
     if every is not None:
-        check.whole(every=every)
+        check.integer(every=every)
 
     def init(key: Key) -> CloseArmsState:
         own, later = jax.random.split(key)
@@ -54,7 +54,7 @@ def close_arms(
         return CloseArmsState(best, jax.random.key_data(later), jnp.int32(0))
 
     def observe(key: Key, state: CloseArmsState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: CloseArmsState, context: Array) -> Rewards:
         better = jnp.arange(num_arms) == state.best

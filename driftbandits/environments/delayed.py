@@ -4,11 +4,11 @@
     delayed="geometric(mean=100)"        each after its own time, at most 20 means
     delayed="never(share=0.1)"           at once, but a tenth of them never
 
-All of them take `share`, the share of rewards that never arrive. A click that is not counted
-before the campaign's next decision, a sale that is reported at night: the policy goes on choosing
-while rewards are on their way, and learns from each when it arrives. The regret is counted at the
-pull. Pike-Burke, Agrawal, Szepesvari & Grunewalder (2018), "Bandits with delayed, aggregated
-anonymous feedback", describe the setting; here a reward says which pull it belongs to.
+All of them take `share`, the share of rewards that never arrive. Examples: clicks that are counted
+after the next decision, sales that are reported overnight. The policy goes on choosing while
+rewards are on their way, and learns from each when it arrives. The regret is counted at the pull.
+Pike-Burke, Agrawal, Szepesvari & Grunewalder (2018), "Bandits with delayed, aggregated anonymous
+feedback", describe the setting; here a reward says which pull it belongs to.
 """
 
 from collections.abc import Callable
@@ -31,16 +31,16 @@ def delayed(environment: Environment, delay: Any) -> Environment:
     if environment.delay is not None:
         check.fail("delayed", "given once", delay)
     if isinstance(delay, str):
-        law: Delay = construct("delayed", LAWS, parse("delayed", delay))
+        drawn: Delay = construct("delayed", DISTRIBUTIONS, parse("delayed", delay))
     else:
-        check.whole(delayed=delay, at_least=0, at_most=LATEST)
-        law = constant(steps=delay)
-    return environment._replace(delay=law)
+        check.integer(delayed=delay, at_least=0, at_most=LATEST)
+        drawn = constant(steps=delay)
+    return environment._replace(delay=drawn)
 
 
 def constant(*, steps: int = 100, share: float = 0.0) -> Delay:
     """Every reward after the same number of steps."""
-    check.whole(steps=steps, at_least=0, at_most=LATEST)
+    check.integer(steps=steps, at_least=0, at_most=LATEST)
     return sometimes_never(share, steps, lambda _: jnp.int32(steps))
 
 
@@ -76,7 +76,7 @@ def sometimes_never(share: float, longest: int, draw: Callable[[Key], Array]) ->
     return Delay(longest, draw_or_lose)
 
 
-LAWS: dict[str, Callable[..., Delay]] = {
+DISTRIBUTIONS: dict[str, Callable[..., Delay]] = {
     "constant": constant,
     "geometric": geometric,
     "never": never,

@@ -1,11 +1,10 @@
-"""Coins of which the best and the worst change places again and again.
+"""Bernoulli arms, of which the best and the worst swap places again and again.
 
     theta_k ~ U(0, 1) once per run;   in steps every, ..., 2 every - 1, and again in each second
     stretch of that length, the largest and the smallest theta are swapped
 
-It stands for what goes out of fashion and comes back: day and night, week and weekend, or an
-opponent with two habits. The best arm so far is now the worst one, which is as bad as it can be for
-a learner that trusts all of its past. Steps count from 0.
+Examples: day and night, weekdays and weekends, fashions that come back. The best arm so far becomes
+the worst one: the worst case for a learner that never forgets. Steps count from 0.
 """
 
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
+from driftbandits.environments.bernoulli import no_context, toss
 
 
 class FlippingState(NamedTuple):
@@ -25,19 +24,19 @@ class FlippingState(NamedTuple):
 
 
 def flipping(*, num_arms: int = 10, every: int = 1000) -> Environment:
-    """Coins of which the best and the worst swap their means every so many steps.
+    """Bernoulli arms whose best and worst swap their means every so many steps.
 
     Args:
         num_arms: how many arms.
         every: steps between two swaps.
     """
-    check.whole(num_arms=num_arms, every=every)
+    check.integer(num_arms=num_arms, every=every)
 
     def init(key: Key) -> FlippingState:
         return FlippingState(jax.random.uniform(key, (num_arms,)), jnp.int32(0))
 
     def observe(key: Key, state: FlippingState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: FlippingState, context: Array) -> Rewards:
         return toss(key, jnp.where(era(state) % 2 == 1, swapped(state.theta), state.theta))

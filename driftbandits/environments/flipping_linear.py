@@ -3,11 +3,11 @@
     theta_k(t) = theta_k in even stretches of `every` steps, -theta_k in odd ones
     reward_k = theta_k(t)' x_t + deviation * N(0, 1)
 
-Contexts, coefficients and noise are those of `linear`. With every context the best arm becomes the
-worst one and the other way round, as in the abrupt test of Russac, Vernade & Cappe (2019),
-"Weighted linear bandits for non-stationary environments", whose coefficients jump.
+Contexts, coefficients and noise are those of `linear`. For every context the best arm becomes the
+worst one and vice versa, as in the abrupt test of Russac, Vernade & Cappe (2019), "Weighted linear
+bandits for non-stationary environments", whose coefficients jump.
 
-It stands for a rule that is turned round: what was in fashion is out of it.
+Example: a preference that is reversed.
 """
 
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def flipping_linear(
         deviation: standard deviation of the rewards.
         every: steps between two flips.
     """
-    check.whole(num_arms=num_arms, context_dim=context_dim, every=every)
+    check.integer(num_arms=num_arms, context_dim=context_dim, every=every)
     check.positive(deviation=deviation)
 
     def coefficients(state: LinearState) -> Array:

@@ -1,4 +1,4 @@
-"""Coins whose means depend on which arm was pulled just before.
+"""Bernoulli arms whose means depend on which arm was pulled just before.
 
     mean_k = base_k + effect_jk,   j the arm pulled just before; effect is 0 in the first step
     base_k ~ U(effect, 1 - effect),   effect_jk ~ U(-effect, effect)   once per run
@@ -6,9 +6,9 @@
 An adversary with a memory of one pull, as in Arora, Dekel & Tewari (2012), "Online bandit learning
 against an adaptive adversary: from regret to policy regret", but with rewards drawn by chance.
 
-It stands for a song after another one, or a crop after another one. The regret compares with the
-arm that is best at this moment, as everywhere here, and so does the oracle, which is no optimal
-policy: to pull what prepares a rich arm may beat it.
+Examples: the order of songs, or of crops. As everywhere here, the regret compares with the arm that
+is best at this moment, and so does the oracle, which is not optimal: pulling what prepares a rich
+arm may beat it.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
+from driftbandits.environments.bernoulli import no_context, toss
 
 
 class FollowingState(NamedTuple):
@@ -29,13 +29,13 @@ class FollowingState(NamedTuple):
 
 
 def following(*, num_arms: int = 5, effect: float = 0.25) -> Environment:
-    """Coins whose means depend on the arm that was pulled just before.
+    """Bernoulli arms whose means depend on the arm that was pulled just before.
 
     Args:
         num_arms: how many arms.
         effect: how much it may add or take away, at most 0.5.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     if not check.is_number(effect) or not 0 <= effect <= 0.5:
         check.fail("effect", "a number in [0, 0.5]", effect)
 
@@ -47,7 +47,7 @@ def following(*, num_arms: int = 5, effect: float = 0.25) -> Environment:
         return FollowingState(base, effects, jnp.int32(-1))
 
     def observe(key: Key, state: FollowingState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: FollowingState, context: Array) -> Rewards:
         row = jnp.arange(num_arms)[:, None] == state.previous

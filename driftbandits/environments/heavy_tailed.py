@@ -2,15 +2,15 @@
 
     reward_k + deviation * sqrt((nu - 2) / nu) * T_nu;   the means stay
 
-T_nu follows Student's t law with nu degrees of freedom (3 unless given), made from two uniform
-numbers by the rule of Bailey (1994), "Polar generation of random variates with the
+T_nu follows Student's t distribution with nu degrees of freedom (3 unless given), made from two
+uniform numbers by the rule of Bailey (1994), "Polar generation of random variates with the
 t-distribution". Its standard deviation is `deviation`, but its moments of order nu and more are
 infinite: the setting of Bubeck, Cesa-Bianchi & Lugosi (2013), "Bandits with heavy tail".
 
 `spec.noise` becomes sqrt(noise^2 + deviation^2), though no sub-Gaussian constant bounds such tails,
 and `spec.reward_range` is wider by two deviations on both sides, as with `noisy`.
 
-It stands for returns, sales and latencies: most are near the mean, a few outweigh hundreds.
+Examples: returns, sales and latencies, where most are near the mean and a few outweigh hundreds.
 """
 
 from typing import Any
@@ -20,26 +20,19 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import Environment, Key, Rewards, State
+from driftbandits.core import Environment, Key
+from driftbandits.numerics.added_noise import with_noise
 
 
 def heavy_tailed(environment: Environment, noise: float | list[float]) -> Environment:
     """Adds Student's t noise of this standard deviation; a pair [deviation, nu] sets nu too."""
     deviation, degrees = pair_from(noise)
     scale = deviation * ((degrees - 2) / degrees) ** 0.5
-    spec = environment.spec
-    low, high = spec.reward_range
-    spec = spec._replace(
-        reward_range=(low - 2 * deviation, high + 2 * deviation),
-        noise=(spec.noise**2 + deviation**2) ** 0.5,
-    )
 
-    def rewards(key: Key, state: State, context: Array) -> Rewards:
-        inner_key, own_key = jax.random.split(key)
-        sampled, mean = environment.rewards(inner_key, state, context)
-        return Rewards(sampled + scale * student(own_key, degrees, mean.shape), mean)
+    def scaled_student(key: Key, shape: tuple[int, ...]) -> Array:
+        return scale * student(key, degrees, shape)
 
-    return environment._replace(spec=spec, rewards=rewards)
+    return with_noise(environment, deviation, scaled_student)
 
 
 def student(key: Key, degrees: float, shape: tuple[int, ...]) -> Array:

@@ -6,7 +6,7 @@
 Each arm has coefficients of its own, as in the disjoint model of Li, Chu, Langford & Schapire
 (2010), "A contextual-bandit approach to personalized news article recommendation".
 
-It stands for offers that suit one customer and not the other, where tastes add up.
+Example: offers that suit one customer and not another, where tastes add up.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def linear(*, num_arms: int = 10, context_dim: int = 5, deviation: float = 0.1) 
         context_dim: numbers in a context.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms, context_dim=context_dim)
+    check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(deviation=deviation)
     init = drawn_coefficients(num_arms, context_dim)
     return linear_arms(num_arms, context_dim, deviation, init, lambda state: state.theta)

@@ -5,29 +5,22 @@
 `spec.noise` becomes sqrt(noise^2 + deviation^2), and `spec.reward_range` is wider by two deviations
 on both sides.
 
-It stands for a meter that is not exact, or for a reward of which only an estimate is known.
+Examples: an inexact meter, or a reward that is only estimated.
 """
 
 import jax
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import Environment, Key, Rewards, State
+from driftbandits.core import Environment, Key
+from driftbandits.numerics.added_noise import with_noise
 
 
 def noisy(environment: Environment, deviation: float) -> Environment:
     """Adds Gaussian noise of this standard deviation to the sampled rewards."""
     check.not_negative(noisy=deviation)
-    spec = environment.spec
-    low, high = spec.reward_range
-    spec = spec._replace(
-        reward_range=(low - 2 * deviation, high + 2 * deviation),
-        noise=(spec.noise**2 + deviation**2) ** 0.5,
-    )
 
-    def rewards(key: Key, state: State, context: Array) -> Rewards:
-        inner_key, own_key = jax.random.split(key)
-        sampled, mean = environment.rewards(inner_key, state, context)
-        return Rewards(sampled + deviation * jax.random.normal(own_key, mean.shape), mean)
+    def gaussian(key: Key, shape: tuple[int, ...]) -> Array:
+        return deviation * jax.random.normal(key, shape)
 
-    return environment._replace(spec=spec, rewards=rewards)
+    return with_noise(environment, deviation, gaussian)

@@ -1,4 +1,4 @@
-"""Arms whose means are smooth functions of the context, far from linear ones, and may drift.
+"""Arms whose means are smooth functions of the context, far from linear, and may drift.
 
     x_t uniform in the cube [-1, 1]^context_dim;   reward_k = mean_k(x_t, t) + deviation * N(0, 1)
     mean_k(x, t) = sigmoid(2 (cos(a_t) f_k(x) + sin(a_t) g_k(x)))
@@ -9,7 +9,7 @@ g_k is another such function; both are drawn once per run. They are nearly draws
 process of variance one: Rahimi & Recht (2007), "Random features for large-scale kernel machines".
 The angle a_t is 0, or 2 pi t / period, or a quarter of a turn more every `every` steps at once.
 
-It stands for customers whose tastes do not add up: what suits the young and rich may suit neither
+Example: customers whose tastes do not add up, where what suits the young and rich may suit neither
 the young nor the rich. Time counts from 0, and every jump begins an era.
 """
 
@@ -48,11 +48,11 @@ def nonlinear(
         context_dim: numbers in a context.
         frequency: how much the functions wind; they are alike within about its inverse.
         period: steps in which a function turns into another one, the opposites of both, and back;
-            none is never.
-        every: steps after which there is a quarter of such a turn at once; none is never.
+            by default never.
+        every: steps after which there is a quarter of such a turn at once; by default never.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms, context_dim=context_dim)
+    check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(frequency=frequency, deviation=deviation)
     angle = angle_over_time(period, every)
 
@@ -86,9 +86,9 @@ def angle_over_time(period: Any, every: Any) -> Callable[[Array], Array]:
     if period is not None and every is not None:
         check.fail("every", "none where there is a period", every)
     if period is not None:
-        check.whole(period=period)
+        check.integer(period=period)
         return lambda time: 2 * jnp.pi * ((time % period) / period)
     if every is not None:
-        check.whole(every=every)
+        check.integer(every=every)
         return lambda time: jnp.pi / 2 * (time // every % 4)
     return lambda _: jnp.float32(0)

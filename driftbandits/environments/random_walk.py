@@ -1,11 +1,11 @@
-"""Coins whose means wander.
+"""Bernoulli arms whose means do a random walk.
 
     theta_k(0) ~ U(0, 1);   theta_k(t + 1) = reflect(theta_k(t) + step * N(0, 1))   into [0, 1]
 
 Slivkins & Upfal (2008), "Adapting to a changing environment: the Brownian restless bandits".
 
-It stands for tastes, prices or loads that drift at all times and without a moment of change. The
-default step of 0.01 moves a mean by about 0.1 in 100 steps, and it is forgotten after some 2000.
+Examples: tastes, prices or loads that drift all the time. The default step of 0.01 moves a mean by
+about 0.1 in 100 steps, and it is forgotten after some 2000.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
-from driftbandits.keys import key_at
+from driftbandits.environments.bernoulli import no_context, toss
+from driftbandits.numerics.random_keys import key_at
 
 
 class RandomWalkState(NamedTuple):
@@ -27,13 +27,13 @@ class RandomWalkState(NamedTuple):
 
 
 def random_walk(*, num_arms: int = 10, step: float = 0.01) -> Environment:
-    """Coins whose means do a random walk, reflected at 0 and 1.
+    """Bernoulli arms whose means do a random walk, reflected at 0 and 1.
 
     Args:
         num_arms: how many arms.
         step: standard deviation of a mean's move from one step to the next.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     check.not_negative(step=step)
 
     def init(key: Key) -> RandomWalkState:
@@ -42,7 +42,7 @@ def random_walk(*, num_arms: int = 10, step: float = 0.01) -> Environment:
         return RandomWalkState(theta, jax.random.key_data(later), jnp.int32(0))
 
     def observe(key: Key, state: RandomWalkState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: RandomWalkState, context: Array) -> Rewards:
         return toss(key, state.theta)

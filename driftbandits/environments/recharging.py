@@ -1,4 +1,4 @@
-"""Arms that are worth the more, the longer they have been left alone.
+"""Arms that are worth more the longer they have not been pulled.
 
     mean_k = c_k (1 - exp(-(steps since the last pull of k) / pace_k)),   c_k for a fresh arm
     c_k ~ U(0, 1),   pace_k ~ U(0, 2 pace)   once per run
@@ -6,9 +6,9 @@
 Rewards are Gaussian. Kleinberg & Immorlica (2018), "Recharging bandits", where means are any
 concave functions of the time since the last pull.
 
-It stands for what needs rest: a customer who was written to, a field, a joke. The regret compares
-with the arm that is best at this moment, as everywhere here, and so does the oracle, which is no
-optimal policy: to wait for a slow and rich arm may beat it.
+Examples: customers who were just written to, a field, a joke. As everywhere here, the regret
+compares with the arm that is best at this moment, and so does the oracle, which is not optimal:
+waiting for a slow and rich arm may beat it.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ def recharging(*, num_arms: int = 10, pace: float = 10.0, deviation: float = 0.1
         pace: after so many steps an arm has 63% of its worth again, on average over the arms.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     check.positive(pace=pace, deviation=deviation)
 
     def init(key: Key) -> RechargingState:

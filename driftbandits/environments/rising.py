@@ -7,10 +7,10 @@ where n counts the pulls of arm k, this one included. Rewards are Gaussian.
 Metelli, Trovo, Pirola & Restelli (2022), "Stochastic rising bandits", the rested case: the means
 grow with an arm's own pulls, and less and less.
 
-It stands for whatever learns by use: models that are trained while they serve, workers who are new.
-The regret compares with the arm that is best at this moment, as everywhere here, and so does the
-oracle, which is no optimal policy where means rise: to pull one slow arm on and on may beat it, and
-the policy regret may be below zero. The reward is the safer measure.
+Examples: models that are trained while they serve, new workers. As everywhere here, the regret
+compares with the arm that is best at this moment, and so does the oracle, which is not optimal
+where means rise: pulling one slow arm again and again may beat it, and the policy regret may be
+below zero. The reward is the safer measure.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ def rising(*, num_arms: int = 10, pace: float = 500.0, deviation: float = 0.1) -
         pace: after so many pulls an arm has 63% of its limit, on average over the arms.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     check.positive(pace=pace, deviation=deviation)
 
     def init(key: Key) -> RisingState:

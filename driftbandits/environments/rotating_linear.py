@@ -1,4 +1,4 @@
-"""Linear arms whose coefficients turn while the learner sees no clock.
+"""Linear arms whose coefficients rotate; the learner does not see the time.
 
     theta_k(t) = cos(wt) u_k + sin(wt) v_k,   w = 2 pi / period
     reward_k = theta_k(t)' x_t + deviation * N(0, 1)
@@ -7,7 +7,7 @@ u_k, v_k orthonormal and at random, once per run: each arm turns in a plane of i
 noise are those of `linear`. Russac, Vernade & Cappe (2019), "Weighted linear bandits for
 non-stationary environments", have such slowly turning coefficients in two dimensions.
 
-It stands for tastes that move with the seasons.
+Example: tastes that change with the seasons.
 """
 
 from typing import NamedTuple
@@ -38,8 +38,8 @@ def rotating_linear(
         deviation: standard deviation of the rewards.
         period: steps of one full turn.
     """
-    check.whole(num_arms=num_arms, period=period)
-    check.whole(context_dim=context_dim, at_least=2)
+    check.integer(num_arms=num_arms, period=period)
+    check.integer(context_dim=context_dim, at_least=2)
     check.positive(deviation=deviation)
 
     def init(key: Key) -> RotatingLinearState:

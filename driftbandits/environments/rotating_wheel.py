@@ -1,4 +1,4 @@
-"""The Wheel whose quadrants turn while the learner sees unturned contexts, and no clock.
+"""The Wheel whose quadrants rotate; the learner sees neither the rotation nor the time.
 
     (x', y') = (cos wt x + sin wt y, -sin wt x + cos wt y),   w = 2 pi / period
 
@@ -21,7 +21,7 @@ def rotating_wheel(*, delta: float = 0.5, period: int = 2000) -> Environment:
         period: steps of one full turn.
     """
     check.probability(delta=delta)
-    check.whole(period=period)
+    check.integer(period=period)
 
     def turned(time: Array, context: Array) -> Array:
         angle = 2 * jnp.pi * ((time % period) / period)

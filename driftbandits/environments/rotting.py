@@ -12,7 +12,7 @@ life_k ~ U{1, ..., 2 life - 1} are drawn once per run.
 Levine, Crammer & Mannor (2017), "Rotting bandits"; the default is the problem of Rotman & Wolf
 (2023), section 4.
 
-It stands for what is used up by use: an advertisement that everybody has seen, a jest, a mine.
+Examples: an advertisement that everybody has seen, a joke, a mine.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards, State
-from driftbandits.environments.bernoulli import nothing_to_see
-from driftbandits.parts.eras import best_arm
+from driftbandits.environments.bernoulli import no_context
+from driftbandits.numerics.eras import best_arm
 
 LAWS = ("step", "geometric", "power")
 LONGEST = 10**9  # twice as many pulls can still be counted
@@ -44,19 +44,19 @@ def rotting(
     """Gaussian arms that wear out: by default two, and 1.0 falls to 0.4 after 7500 pulls of it.
 
     Args:
-        num_arms: how many arms, drawn per run; none is the two arms of the paper (with another law
-            than step: two that are drawn).
+        num_arms: how many arms, drawn per run; by default the two arms of the paper (if law is not
+            step: two that are drawn).
         law: how a mean falls with the pulls of its arm: step, geometric or power.
         life: pulls until the paper's arm falls; where arms are drawn, the mean of their lives.
         variance: of the rewards.
     """
     check.known("law", law, LAWS)
-    check.whole(life=life, at_most=LONGEST)
+    check.integer(life=life, at_most=LONGEST)
     check.positive(variance=variance)
     if num_arms is None and law == "step":
         return two_arms(life, variance**0.5)
     num_arms = 2 if num_arms is None else num_arms
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     return drawn_arms(num_arms, law, life, variance**0.5)
 
 
@@ -107,7 +107,7 @@ def gaussian_arms(
     """Arms whose means, in [0, 1], follow from the state; all are available and pay with noise."""
 
     def observe(key: Key, state: State) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: State, context: Array) -> Rewards:
         mean = means(state)

@@ -4,7 +4,7 @@
 
 `spec.reward_range` and `spec.noise` follow.
 
-It stands for cents in place of dollars, or losses of a loss-making shop: no policy should mind.
+Examples: cents in place of dollars, or losses. No policy should care.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Coins whose means rise and fall, each arm with a season of its own.
+"""Bernoulli arms whose means rise and fall, each with a period of its own.
 
     mean_k(t) = level_k + amplitude_k * sin(2 pi (t / period_k + phase_k))
     level_k ~ U(0.25, 0.75),   amplitude_k ~ U(0.1, 0.25),   phase_k ~ U(0, 1)   once per run
@@ -7,8 +7,8 @@
 Periodic arms with unknown periods of their own are those of Chen, Wang & Wang (2023), "Learning and
 optimization with seasonal patterns".
 
-It stands for demand with hours, weeks and years in it: there is no common clock, and what is best
-does not come round again soon. Time counts from 0. An era ends when another arm becomes the best.
+Example: demand with daily, weekly and yearly cycles. There is no common period, so the same
+situation does not return soon. Time counts from 0. An era ends when another arm becomes the best.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
-from driftbandits.parts.eras import best_arm
+from driftbandits.environments.bernoulli import no_context, toss
+from driftbandits.numerics.eras import best_arm
 
 LONGEST = 10**6  # float32 can still tell its neighbours apart
 
@@ -34,25 +34,25 @@ class SeasonalState(NamedTuple):
 
 
 def seasonal(*, num_arms: int = 10, shortest: int = 200, longest: int = 5000) -> Environment:
-    """Coins whose means follow sines, each with a period of its own.
+    """Bernoulli arms whose means follow sines, each with a period of its own.
 
     Args:
         num_arms: how many arms.
         shortest: steps of the shortest period that an arm may have.
         longest: steps of the longest one.
     """
-    check.whole(num_arms=num_arms, shortest=shortest)
-    check.whole(longest=longest, at_least=shortest, at_most=LONGEST)
+    check.integer(num_arms=num_arms, shortest=shortest)
+    check.integer(longest=longest, at_least=shortest, at_most=LONGEST)
 
     def init(key: Key) -> SeasonalState:
         level, amplitude, season, phase = jax.random.uniform(key, (4, num_arms))
         period = shortest * (longest / shortest) ** season
         return SeasonalState(
-            0.25 + 0.5 * level,
-            0.1 + 0.15 * amplitude,
-            jnp.round(period).astype(jnp.int32),
-            phase,
-            jnp.int32(0),
+            level=0.25 + 0.5 * level,
+            amplitude=0.1 + 0.15 * amplitude,
+            period=jnp.round(period).astype(jnp.int32),
+            phase=phase,
+            time=jnp.int32(0),
         )
 
     def means(state: SeasonalState) -> Array:
@@ -60,7 +60,7 @@ def seasonal(*, num_arms: int = 10, shortest: int = 200, longest: int = 5000) ->
         return state.level + state.amplitude * jnp.sin(2 * jnp.pi * turn)
 
     def observe(key: Key, state: SeasonalState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: SeasonalState, context: Array) -> Rewards:
         return toss(key, means(state))

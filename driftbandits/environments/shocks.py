@@ -9,7 +9,7 @@ Each arm is an autoregressive process of order one, as in Chen, Golrezaei & Boun
 "Non-stationary bandits with auto-regressive temporal dependency"; the shocks are one common factor.
 By default half of a shock is gone after some 350 steps.
 
-It stands for markets: news moves all prices at once, some up and some down, and then fades. An era
+Example: markets, where news moves all prices at once, some up and some down, and then fades. An era
 ends with every shock. A few means may leave [0, 1] for a while.
 """
 
@@ -22,7 +22,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Environment, Key
 from driftbandits.environments.rotting import gaussian_arms
-from driftbandits.keys import key_at
+from driftbandits.numerics.random_keys import key_at
 
 
 class ShocksState(NamedTuple):
@@ -53,7 +53,7 @@ def shocks(
         step: standard deviation of an arm's own moves.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms)
+    check.integer(num_arms=num_arms)
     check.probability(hazard=hazard, decay=decay)
     check.not_negative(size=size, step=step)
     check.positive(deviation=deviation)
@@ -62,12 +62,12 @@ def shocks(
         own, later = jax.random.split(key)
         level, loading = jax.random.uniform(own, (2, num_arms))
         return ShocksState(
-            0.25 + 0.5 * level,
-            2 * loading - 1,
-            jnp.zeros(num_arms),
-            jax.random.key_data(later),
-            jnp.int32(0),
-            jnp.int32(0),
+            level=0.25 + 0.5 * level,
+            loading=2 * loading - 1,
+            away=jnp.zeros(num_arms),
+            words=jax.random.key_data(later),
+            time=jnp.int32(0),
+            shocks=jnp.int32(0),
         )
 
     def means(state: ShocksState) -> Array:

@@ -13,8 +13,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
-from driftbandits.environments.bernoulli import nothing_to_see, toss
-from driftbandits.parts.eras import best_arm
+from driftbandits.environments.bernoulli import no_context, toss
+from driftbandits.numerics.eras import best_arm
 
 
 class SinusoidalState(NamedTuple):
@@ -23,20 +23,20 @@ class SinusoidalState(NamedTuple):
 
 
 def sinusoidal(*, num_arms: int = 10, period: int = 10_000) -> Environment:
-    """Coins whose means follow a rectified sine, each arm with its own phase.
+    """Bernoulli arms whose means follow a rectified sine, each with its own phase.
 
     Args:
         num_arms: how many arms.
         period: steps of one turn of the sine (the means repeat after half of it).
     """
-    check.whole(num_arms=num_arms, period=period)
+    check.integer(num_arms=num_arms, period=period)
     phases = jnp.arange(num_arms) / num_arms
 
     def init(key: Key) -> SinusoidalState:
         return SinusoidalState(jax.random.uniform(key, (num_arms,)), jnp.zeros((), jnp.int32))
 
     def observe(key: Key, state: SinusoidalState) -> Observation:
-        return nothing_to_see(num_arms)
+        return no_context(num_arms)
 
     def rewards(key: Key, state: SinusoidalState, context: Array) -> Rewards:
         return toss(key, means(state))

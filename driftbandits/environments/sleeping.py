@@ -1,4 +1,4 @@
-"""Arms of any environment that are not always there.
+"""Arms of any environment are not always available.
 
     a number    each arm is available with this probability, independently and anew in each step;
                 where none would be, one is, with all arms alike
@@ -10,7 +10,7 @@ ignored for that step.
 
 Kleinberg, Niculescu-Mizil & Sharma (2010), "Regret bounds for sleeping experts and bandits".
 
-It stands for goods that are out of stock, servers that are down, advertisers without budget.
+Examples: goods that are out of stock, servers that are down, advertisers without budget.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Environment, Key, Observation, Rewards, State
-from driftbandits.parts.eras import era_of_inner
+from driftbandits.numerics.eras import era_of_inner
 
 Awake = Callable[[Key, Array, Array], Array]  # key, time, arms available -> arms available
 

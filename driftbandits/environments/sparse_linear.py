@@ -1,4 +1,4 @@
-"""Linear arms for which one number of the context matters, and its weight drifts.
+"""Linear arms that depend on one number of the context, whose weight drifts.
 
     reward_k = cos(2 pi (t / period + phase_k)) x_t,j + deviation * N(0, 1)
     phase_k ~ U(0, 1) and the number j, the same for all arms, once per run
@@ -6,7 +6,7 @@
 Contexts are those of `linear`. The sparse model is that of Abbasi-Yadkori, Pal & Szepesvari (2012),
 "Online-to-confidence-set conversions and application to sparse stochastic bandits".
 
-It stands for a customer's long record of which one entry counts, for something else every season.
+Example: a customer's long record, of which one entry matters, in a way that changes over time.
 """
 
 from typing import NamedTuple
@@ -33,18 +33,18 @@ def sparse_linear(
     period: int | None = 10_000,
     deviation: float = 0.1,
 ) -> Environment:
-    """Linear arms for which one number of the context matters, with weights that come and go.
+    """Linear arms that depend on one number of the context, with weights that drift.
 
     Args:
         num_arms: how many arms.
         context_dim: numbers in a context.
-        period: steps of one turn of the weights; none is no drift.
+        period: steps of one turn of the weights; by default no drift.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms, context_dim=context_dim)
+    check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(deviation=deviation)
     if period is not None:
-        check.whole(period=period)
+        check.integer(period=period)
 
     def init(key: Key) -> SparseLinearState:
         place_key, phase_key = jax.random.split(key)

@@ -8,15 +8,15 @@ regret is then the realised regret, which compares with the arm that paid most i
 and which no policy can bring near zero where rewards are mostly noise. `spec.reward_range` spans
 all numbers of the arms, and `spec.noise` is the largest standard deviation of an arm.
 
-As written, all runs meet the same world and intervals tell of the policy's luck alone; shuffled,
-each has an order of its own, and what drift there was is gone.
+As written, all runs see the same rewards, and intervals reflect the policy's randomness alone;
+shuffled, each run has an order of its own, and any drift is gone.
 
-It stands for whatever you have a log of in which the reward of every arm is known: prices, sensors,
-or a classification data set, where the right class pays 1. Two such tables come with the package
-river (`pip install 'driftbandits[data]'`), which is BSD-3-Clause: "river:sp500", the daily returns
-in per cent of ten stocks over 1,257 days, from Kaggle's "S&P 500 stock data"; and
-"river:image_segments", 2,310 rows with eighteen features as context, standardised over the table,
-and seven classes as arms, from the UCI repository's "Image Segmentation".
+Use it for any log in which the reward of every arm is known: prices, sensors, or a classification
+data set, where the right class pays 1. Two such tables come with the package river (`pip install
+'driftbandits[data]'`), which is BSD-3-Clause: "river:sp500", the daily returns in per cent of ten
+stocks over 1,257 days, from Kaggle's "S&P 500 stock data"; and "river:image_segments", 2,310 rows
+with eighteen features as context, standardised over the table, and seven classes as arms, from the
+UCI repository's "Image Segmentation".
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Environment, Key, Observation, Rewards
-from driftbandits.parts.tables import Table, read_table, spec_of
+from driftbandits.environments.table_file import Table, spec_of
 
 ORDERS = ("as written", "shuffled")
 
@@ -49,11 +49,14 @@ def table(
     Args:
         file: a file whose name ends with .csv, .csv.gz or .parquet, from the working directory on
             and with names in its first line; or river:sp500, river:image_segments.
-        arms: the columns that are arms, by their names or by how their names begin; none is every
-            column that holds numbers and is no context.
-        context: the columns that are the context, likewise; none is no context (river's features).
+        arms: the columns that are arms, by their names or by how their names begin; by default
+            every column that holds numbers and is not context.
+        context: the columns that are the context, likewise; by default there is none (with river,
+            the features).
         order: "as written", or "shuffled" anew for each run.
     """
+    from driftbandits.environments.table_reader import read_table  # takes Polars
+
     check.known("order", order, ORDERS)
     return replay(read_table(file, arms, context), shuffled=order == "shuffled")
 

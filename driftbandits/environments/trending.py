@@ -10,8 +10,8 @@ the best arm always changes on the way.
 The total variation of the means is fixed and spread evenly over time, as in the drifting case of
 Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary rewards".
 
-It stands for trends: what grows into fashion, while something else goes out of it. Time counts
-from 0. An era ends when another arm becomes the best.
+Example: one thing comes into fashion while another goes out of it. Time counts from 0. An era ends
+when another arm becomes the best.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Environment, Key
 from driftbandits.environments.rotting import gaussian_arms
-from driftbandits.parts.eras import best_arm
+from driftbandits.numerics.eras import best_arm
 
 THEN = ("turn", "hold")
 LONGEST = 10**9  # the way there and back can still be counted
@@ -46,8 +46,8 @@ def trending(
         then: what the means do when they are there: turn or hold.
         deviation: standard deviation of the rewards.
     """
-    check.whole(num_arms=num_arms)
-    check.whole(duration=duration, at_most=LONGEST)
+    check.integer(num_arms=num_arms)
+    check.integer(duration=duration, at_most=LONGEST)
     check.known("then", then, THEN)
     check.positive(deviation=deviation)
 

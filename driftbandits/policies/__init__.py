@@ -36,7 +36,7 @@ from driftbandits.policies.sw_thompson import sw_thompson
 from driftbandits.policies.sw_ucb import sw_ucb
 from driftbandits.policies.swa import swa
 from driftbandits.policies.thompson import thompson
-from driftbandits.policies.tracker import tracker
+from driftbandits.policies.tracker.policy import tracker
 from driftbandits.policies.ucb import ucb
 from driftbandits.policies.uniform import uniform
 

@@ -11,14 +11,14 @@ geometric, the longest is the block. Rewards are clipped to `spec.reward_range` 
 for the means of the block in which it comes.
 
 Differences from the paper: it is about linear bandits; the base policy is its counterpart for arms
-without features, and d is K, so that a block is K sqrt(T) decisions. Sums of rewards need no
-other scaling, for they are in [0, block]. The shortest window is 20 K, not 1: one that is hardly
-longer than K makes the base policy pull at random, and Exp3 would pay for trying it. A narrow
-bonus (xi = 0.3) suits windows as short as these.
+without features, and d is K, so that a block is K sqrt(T) decisions. Sums of rewards need no other
+scaling, for they are in [0, block]. The shortest window is 20 K, not 1: with one hardly longer than
+K the base policy pulls at random, and Exp3 pays for trying it. A narrow bonus (xi = 0.3) suits
+windows as short as these.
 
-Use it when changes are many and nothing is known about their number. Not when they are few: every
-block learns from nothing, and the choice among the windows takes hundreds of blocks to learn; five
-changes in 10000 pulls are better left to glr_ucb, or even to ucb.
+Use it when changes are frequent and their number is unknown. Not when they are few: every block
+starts from nothing, and learning which window is best takes hundreds of blocks; for five changes in
+10000 pulls take glr_ucb, or even ucb.
 
 It ignores the context.
 """
@@ -32,10 +32,11 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.indices import ucb_index
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.exp3 import check_gamma, exp3_gamma, normalised
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.indices import ucb_index
+from driftbandits.numerics.shares import share_of
 
 PULLS = 20  # of every arm, on average, in the shortest window
 
@@ -80,42 +81,33 @@ def bandit_over_bandit(
     """Sliding-window UCB whose window is chosen by Exp3, anew in every block.
 
     Args:
-        block: decisions between two choices; none is num_arms sqrt(horizon),
+        block: decisions between two choices; by default num_arms sqrt(horizon),
             with a horizon of 10000 where it is unknown.
-        windows: to choose from; none is ceil(ln(block / shortest)) + 1.
-        shortest: of them, where the longest is the block; none is 20 num_arms.
-        gamma: exploration of the choice of windows; none is
+        windows: to choose from; by default ceil(ln(block / shortest)) + 1.
+        shortest: of them, where the longest is the block; by default 20 num_arms.
+        gamma: exploration of the choice of windows; by default
             sqrt(windows ln(windows) / ((e - 1) ceil(horizon / block))).
         xi: scales the square of the confidence bonus.
     """
     num_arms, horizon = spec.num_arms, horizon_of(spec)
     if block is None:
         block = min(math.ceil(num_arms * math.sqrt(horizon)), horizon)
-    check.whole(block=block)
+    check.integer(block=block)
     if shortest is None:
         shortest = min(PULLS * num_arms, block)
-    check.whole(at_most=block, shortest=shortest)
+    check.integer(at_most=block, shortest=shortest)
     if windows is None:
         windows = math.ceil(math.log(block / shortest)) + 1
-    check.whole(windows=windows)
+    check.integer(windows=windows)
     check.not_negative(xi=xi)
     if gamma is None:
-        gamma = exp3_gamma(windows, math.ceil(horizon / block))
-    if not check.is_number(gamma) or not 0 < gamma <= 1:
-        check.fail("gamma", "a share in (0, 1]", gamma)
+        gamma = exp3_gamma(windows, math.ceil(horizon / block)) if windows > 1 else 1.0
+    check_gamma(gamma)
     lengths = jnp.array(geometric_windows(shortest, block, windows), jnp.int32)
 
     def init(key: Key) -> BanditOverBanditState:
-        nothing = jnp.int32(0)
-        master = Master(jnp.zeros(windows), nothing, jnp.float32(1 / windows))
-        recent = Recent(
-            jnp.zeros(block, jnp.int32),
-            jnp.zeros(block),
-            nothing,
-            jnp.zeros(num_arms, jnp.int32),
-            jnp.zeros(num_arms),
-        )
-        return BanditOverBanditState(master, recent, nothing)
+        master = Master(jnp.zeros(windows), jnp.int32(0), jnp.float32(1 / windows))
+        return BanditOverBanditState(master, no_rewards(block, num_arms), jnp.int32(0))
 
     def act(
         key: Key, state: BanditOverBanditState, context: Array, available: Array
@@ -127,17 +119,14 @@ def bandit_over_bandit(
             choose_window(window_key, state.master.logits, gamma),
             state.master,
         )
-        recent = state.recent._replace(
-            seen=jnp.where(starting, 0, state.recent.seen),
-            pulls=jnp.where(starting, 0, state.recent.pulls),
-            sums=jnp.where(starting, 0.0, state.recent.sums),
-        )
+        recent = forget_if(starting, state.recent)
         time = jnp.minimum(recent.seen, lengths[master.chosen])
-        law = greedy_law(ucb_index(recent.sums, recent.pulls, time, xi), available)
-        arm = draw(arm_key, law)
+        index = ucb_index(recent.sums, recent.pulls, time, xi)
+        probabilities = greedy_probabilities(index, available)
+        arm = draw(arm_key, probabilities)
         ticket = BanditOverBanditTicket(arm, master.chosen, master.probability)
         step = (state.step + 1) % block
-        return Decision(arm, law, ticket), BanditOverBanditState(master, recent, step)
+        return Decision(arm, probabilities, ticket), BanditOverBanditState(master, recent, step)
 
     def learn(
         state: BanditOverBanditState, ticket: BanditOverBanditTicket, reward: Array
@@ -155,12 +144,6 @@ def bandit_over_bandit(
     return Policy(init, act, learn)
 
 
-def exp3_gamma(choices: int, rounds: int) -> float:
-    """Exp3's exploration for so many rounds; 1 where there is nothing to choose."""
-    wanted = math.sqrt(choices * math.log(choices) / ((math.e - 1) * rounds))
-    return min(wanted, 1.0) if choices > 1 else 1.0
-
-
 def geometric_windows(shortest: int, longest: int, count: int) -> list[int]:
     """From the shortest to the longest; the longest alone where there is to be only one."""
     shares = [i / (count - 1) for i in range(count)] if count > 1 else [1.0]
@@ -169,10 +152,30 @@ def geometric_windows(shortest: int, longest: int, count: int) -> list[int]:
 
 def choose_window(key: Key, logits: Array, gamma: float) -> Master:
     """Exp3's draw; the logits are shifted to stay near zero, which changes nothing."""
-    logits = logits - jnp.max(logits)
-    law = (1 - gamma) * jax.nn.softmax(logits) + gamma / logits.size
-    chosen = draw(key, law)
-    return Master(logits, chosen, jnp.sum(law, where=jnp.arange(law.size) == chosen))
+    logits = normalised(logits)
+    probabilities = (1 - gamma) * jax.nn.softmax(logits) + gamma / logits.size
+    chosen = draw(key, probabilities)
+    own = jnp.arange(probabilities.size) == chosen
+    return Master(logits, chosen, jnp.sum(probabilities, where=own))
+
+
+def no_rewards(block: int, num_arms: int) -> Recent:
+    return Recent(
+        arms=jnp.zeros(block, jnp.int32),
+        rewards=jnp.zeros(block),
+        seen=jnp.int32(0),
+        pulls=jnp.zeros(num_arms, jnp.int32),
+        sums=jnp.zeros(num_arms),
+    )
+
+
+def forget_if(starting: Array, recent: Recent) -> Recent:
+    """At a block's start; what the ring buffers hold is written over."""
+    return recent._replace(
+        seen=jnp.where(starting, 0, recent.seen),
+        pulls=jnp.where(starting, 0, recent.pulls),
+        sums=jnp.where(starting, 0.0, recent.sums),
+    )
 
 
 def slide(recent: Recent, arm: Array, gain: Array, length: Array) -> Recent:
@@ -183,10 +186,12 @@ def slide(recent: Recent, arm: Array, gain: Array, length: Array) -> Recent:
     lost = (arms == recent.arms[oldest]) & full
     came = arms == arm
     slot = recent.seen % size
+    added = jnp.where(came, gain, 0.0)
+    removed = jnp.where(lost, recent.rewards[oldest], 0.0)
     return Recent(
-        recent.arms.at[slot].set(arm),
-        recent.rewards.at[slot].set(gain),
-        recent.seen + 1,
-        recent.pulls + came - lost,
-        recent.sums + jnp.where(came, gain, 0.0) - jnp.where(lost, recent.rewards[oldest], 0.0),
+        arms=recent.arms.at[slot].set(arm),
+        rewards=recent.rewards.at[slot].set(gain),
+        seen=recent.seen + 1,
+        pulls=recent.pulls + came - lost,
+        sums=recent.sums + added - removed,
     )

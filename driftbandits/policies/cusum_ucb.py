@@ -1,4 +1,4 @@
-"""CUSUM-UCB: UCB that starts an arm afresh when a two-sided CUSUM test rings.
+"""CUSUM-UCB: UCB that restarts an arm when a two-sided CUSUM test detects a change.
 
     arm = argmax mean_k + sqrt(xi ln(n) / pulls_k), but uniform with probability exploration
     u = mean of the arm's first warm_up rewards;  after those, with each reward y of the arm:
@@ -14,10 +14,10 @@ open. Ours is 8 drift. The default exploration is a tenth of the paper's
 sqrt(changes / horizon * ln(horizon / changes)), which costs too much at horizons such as 10000.
 A reward that was pulled before an alarm and comes after it counts as new.
 
-Use it when arms jump now and then, each at its own time, by more than twice `drift`, and nothing
-happens in between. Not when rewards glide: the test then rings too late or too often. Not when
-most arms are hardly ever pulled and it is one of them that rises: it is noticed only after
-`warm_up` pulls and some more.
+Use it when arms jump now and then, each at its own time, by more than twice `drift`, and stay
+constant in between. Not when rewards change gradually: the alarm then comes too late or too often.
+Not when an arm that is hardly ever pulled may rise: that is noticed only after more than `warm_up`
+pulls of it.
 
 It ignores the context.
 """
@@ -31,10 +31,10 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.indices import ucb_index
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.indices import ucb_index
+from driftbandits.numerics.shares import share_of
 
 
 class CusumUcbState(NamedTuple):
@@ -62,15 +62,15 @@ def cusum_ucb(
 
     Args:
         changes: expected within the horizon (10000 where it is unknown).
-        warm_up: rewards of an arm that tell its mean; later ones are tested against it.
-        drift: of the mean that goes unnoticed, as a share of the reward range.
-        threshold: of the test; none is ln(horizon / changes) / (8 drift).
-        exploration: probability of a uniform arm; none is
+        warm_up: first rewards of an arm, whose mean the later ones are tested against.
+        drift: change of the mean that is tolerated, as a share of the reward range.
+        threshold: of the test; by default ln(horizon / changes) / (8 drift).
+        exploration: probability of a uniform arm; by default
             0.1 sqrt(changes / horizon * ln(horizon / changes)).
         xi: scales the square of the confidence bonus.
     """
     check.positive(changes=changes, drift=drift)
-    check.whole(warm_up=warm_up)
+    check.integer(warm_up=warm_up)
     check.not_negative(xi=xi)
     length = max(horizon_of(spec) / changes, math.e)  # of the time between two changes
     if threshold is None:
@@ -81,17 +81,19 @@ def cusum_ucb(
     check.probability(exploration=exploration)
 
     def init(key: Key) -> CusumUcbState:
-        none, zeros = jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms)
-        return CusumUcbState(none, zeros, zeros, zeros, zeros, none)
+        counts, zeros = jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms)
+        return CusumUcbState(
+            pulls=counts, sums=zeros, first_sums=zeros, up=zeros, down=zeros, alarms=counts
+        )
 
     def act(
         key: Key, state: CusumUcbState, context: Array, available: Array
     ) -> tuple[Decision, CusumUcbState]:
         index = ucb_index(state.sums, state.pulls, jnp.sum(state.pulls), xi)
-        greedy, uniform = greedy_law(index, available), uniform_law(available)
-        law = (1 - exploration) * greedy + exploration * uniform
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        greedy = greedy_probabilities(index, available)
+        probabilities = with_exploration(greedy, exploration, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: CusumUcbState, arm: Array, reward: Array) -> CusumUcbState:
         gain = share_of(reward, spec.reward_range)
@@ -102,12 +104,12 @@ def cusum_ucb(
         down = jnp.where(tested, jnp.maximum(state.down - rise - drift, 0.0), state.down)
         alarm = tested & (jnp.maximum(up, down) >= threshold)
         seen = CusumUcbState(
-            count_pull(state.pulls, arm),
-            state.sums + jnp.where(pulled, gain, 0.0),
-            state.first_sums + jnp.where(pulled & ~tested, gain, 0.0),
-            up,
-            down,
-            state.alarms,
+            pulls=count_pull(state.pulls, arm),
+            sums=state.sums + jnp.where(pulled, gain, 0.0),
+            first_sums=state.first_sums + jnp.where(pulled & ~tested, gain, 0.0),
+            up=up,
+            down=down,
+            alarms=state.alarms,
         )
         return forget(seen, alarm)
 
@@ -115,6 +117,6 @@ def cusum_ucb(
 
 
 def forget(state: CusumUcbState, alarm: Array) -> CusumUcbState:
-    """Starts the arms with an alarm afresh."""
+    """Restarts the arms with an alarm."""
     afresh: CusumUcbState = jax.tree.map(lambda value: jnp.where(alarm, 0, value), state)
     return afresh._replace(alarms=state.alarms + alarm)

@@ -1,4 +1,4 @@
-"""D-LinTS: linear Thompson sampling whose rewards count for less and less.
+"""D-LinTS: linear Thompson sampling that discounts old rewards.
 
     z = (context, 1);  beta_k ~ N(mu_k, variance * P_k^-1);  arm = argmax z' beta_k
     P_k = precision * I + sum discount^age z z',   mu_k = P_k^-1 sum discount^age r z
@@ -7,16 +7,16 @@
 lin_ts of Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs",
 with the weights of Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary
 environments". `age` counts the rewards of all arms that came later: at every step the precisions
-and sums of all arms fade, and the prior is put back, so that an arm left alone is in time as
+and sums of all arms fade, and the prior is put back, so that an arm that is not pulled becomes as
 unknown as at the start. As in lin_ts scores are sampled in place of the beta_k. Kim & Tewari
 (2020), "Randomized exploration for non-stationary stochastic linear bandits", sample with the
 covariance P^-1 W P^-1, where W has squared weights (see d_lin_ucb); this is P^-1, about twice as
 much. Without a context z is the constant 1.
 
 Use it when rewards depend on a context about linearly and that dependence drifts steadily. Set
-`discount` so that 1 / (1 - discount) is the number of pulls over which it holds still. Not when
+`discount` so that 1 / (1 - discount) is the number of pulls over which it hardly changes. Not when
 nothing drifts: it explores for ever (lin_ts does not). It inverts a matrix per arm at every step,
-which is slow from some 30 features on.
+which is slow with 30 features or more.
 """
 
 from typing import NamedTuple
@@ -26,9 +26,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.linear import LEAST_SPREAD
-from driftbandits.parts.ridge import Sums, add, faded, no_sums, solve
-from driftbandits.parts.scores import best_score
+from driftbandits.numerics.linear import LEAST_SPREAD
+from driftbandits.numerics.ridge import Sums, add, faded, no_sums, solve
+from driftbandits.numerics.scores import best_score
 
 
 class DLinTsTicket(NamedTuple):
@@ -58,8 +58,8 @@ def d_lin_ts(
         mean = jnp.sum(solution * state.moment, axis=1)
         spread = jnp.maximum(solution @ features, LEAST_SPREAD)
         deviation = jnp.sqrt(variance * spread)
-        arm, law = best_score(key, mean, deviation, available)
-        return Decision(arm, law, DLinTsTicket(features, arm)), state
+        arm, probabilities = best_score(key, mean, deviation, available)
+        return Decision(arm, probabilities, DLinTsTicket(features, arm)), state
 
     def learn(state: Sums, ticket: DLinTsTicket, reward: Array) -> Sums:
         return add(faded(state, discount), ticket.arm, ticket.features, reward)

@@ -1,4 +1,4 @@
-"""D-LinUCB: linear UCB whose rewards count for less and less.
+"""D-LinUCB: linear UCB that discounts old rewards.
 
     z = (context, 1);  index_k = z' theta_k + alpha * width * sqrt(z' V_k^-1 W_k V_k^-1 z)
     V_k = precision * I + sum discount^age z z',   W_k = precision * I + sum discount^(2 age) z z'
@@ -18,13 +18,13 @@ The default discount is the paper's 1 - (B / (d T))^(2/3), where the variation B
 over the horizon T is not known and taken to be 1. Without a context z is the constant 1.
 
 Differences from the paper: the width is constant unless `delta` is given; that of the paper has
-several times the regret on coins.
+several times the regret on Bernoulli arms.
 
 Use it when rewards depend on a context about linearly and that dependence drifts steadily. Set
-`discount` so that 1 / (1 - discount) is the number of pulls over which it holds still: the default
-remembers for long. Not when nothing drifts (lin_ucb), nor when it jumps and then stays for long: a
-discount forgets all the time. It inverts a matrix per arm at every step, which is slow from some 30
-features on.
+`discount` so that 1 / (1 - discount) is the number of pulls over which it hardly changes: the
+default remembers for long. Not when nothing drifts (lin_ucb), nor when it jumps and then stays for
+long: a discount forgets all the time. It inverts a matrix per arm at every step, which is slow with
+30 features or more.
 """
 
 from typing import NamedTuple
@@ -34,10 +34,10 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.ellipsoid import check_width, radius
-from driftbandits.parts.linear import LEAST_SPREAD
-from driftbandits.parts.ridge import Sums, add, faded, memory_length, no_sums, solve
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.ellipsoid import check_width, radius
+from driftbandits.numerics.linear import LEAST_SPREAD
+from driftbandits.numerics.ridge import Sums, add, faded, memory_length, no_sums, solve
 
 
 class DLinUcbState(NamedTuple):
@@ -62,11 +62,11 @@ def d_lin_ucb(
     """Linear upper confidence bounds that forget at a steady rate.
 
     Args:
-        discount: of old rewards at each new one; none is 1 - (d T)^(-2/3), where d is the dimension
-            of the context plus 1 and T the horizon, or 10000 where it is unknown.
+        discount: of old rewards at each new one; by default 1 - (d T)^(-2/3), where d is the
+            dimension of the context plus 1 and T the horizon, or 10000 where it is unknown.
         alpha: scales the bonus.
         precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; none is a bonus as wide as the reward range.
+        delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     kept = 1 - 1 / memory_length(spec) if discount is None else discount
@@ -87,9 +87,9 @@ def d_lin_ucb(
         spread = jnp.einsum("ki,kij,kj->k", solution, squared, solution)
         width = alpha * radius(spec, delta, precision, state.weight)
         deviation = jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
-        law = greedy_law(mean + width * deviation, available)
-        arm = draw(key, law)
-        return Decision(arm, law, DLinUcbTicket(features, arm)), state
+        probabilities = greedy_probabilities(mean + width * deviation, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, DLinUcbTicket(features, arm)), state
 
     def learn(state: DLinUcbState, ticket: DLinUcbTicket, reward: Array) -> DLinUcbState:
         z, arm = ticket.features, ticket.arm

@@ -1,16 +1,16 @@
-"""D-UCB: upper confidence bounds that forget by a discount.
+"""D-UCB: upper confidence bounds with discounted rewards.
 
     N_k, X_k <- discount * N_k, discount * X_k for all arms with every reward r; then for its arm
     N_a <- N_a + 1, X_a <- X_a + r
     index_k = X_k / N_k + 2 scale * sqrt(xi ln(sum N) / N_k),   infinite before the first pull
-              and when all but nothing is left of N_k
+              and when next to nothing is left of N_k
 
 Kocsis & Szepesvari (2006), "Discounted UCB"; Garivier & Moulines (2011), "On upper-confidence bound
 policies for switching bandit problems". `scale` (B in the paper) is the width of
 `spec.reward_range` unless given. The discount, unless given, is 1 - 1 / (4 sqrt(T)), where T is the
 horizon (10,000 where it is unknown).
 
-Use it when the means drift or jump, and the old should fade rather than drop out of a window.
+Use it when the means drift or jump, and old rewards should fade rather than drop out of a window.
 Not when nothing drifts: it explores for ever, and its bonus is wide, about twice that of sw_ucb.
 
 It ignores the context.
@@ -24,8 +24,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.horizon import horizon_of
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.fading import check_discount
+from driftbandits.numerics.horizon import horizon_of
 
 FORGOTTEN = 1e-30  # below it float32 loses the digits of X / N
 
@@ -41,17 +42,15 @@ def d_ucb(
     """Upper confidence bounds with a discount, for means that drift.
 
     Args:
-        discount: what a reward still counts after one more, in (0, 1]; none is
-            1 - 1 / (4 sqrt(T)) for the horizon T.
+        discount: of old rewards at each new one; by default 1 - 1 / (4 sqrt(T)) for the horizon T.
         xi: of the bonus, inside the square root.
-        scale: of the bonus; none is the width of the reward range.
+        scale: of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     scale = high - low if scale is None else scale
     if discount is None:
         discount = 1 - 1 / (4 * math.sqrt(horizon_of(spec)))
-    if not check.is_number(discount) or not 0 < discount <= 1:
-        check.fail("discount", "a number in (0, 1]", discount)
+    check_discount(discount)
     check.not_negative(xi=xi, scale=scale)
 
     def init(key: Key) -> DUcbState:
@@ -63,9 +62,10 @@ def d_ucb(
         pulls = state.pulls
         total = jnp.maximum(jnp.sum(pulls), 1.0)
         index = state.sums / pulls + 2 * scale * jnp.sqrt(xi * jnp.log(total) / pulls)
-        law = greedy_law(jnp.where(pulls < FORGOTTEN, jnp.inf, index), available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        index = jnp.where(pulls < FORGOTTEN, jnp.inf, index)
+        probabilities = greedy_probabilities(index, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: DUcbState, arm: Array, reward: Array) -> DUcbState:
         pulled = jnp.arange(spec.num_arms) == arm

@@ -4,17 +4,17 @@
     then wins_k, losses_k <- discount * (wins_k, losses_k) for ALL arms, and the reward adds 1
 
 Raj & Kalyani (2017), "Taming non-stationary bandits: a Bayesian approach". The prior does not fade:
-an arm that is not pulled goes back to Beta(1, 1) and is tried again. Rewards that are not coins are
-clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
+an arm that is not pulled goes back to Beta(1, 1) and is tried again. Rewards that are not 0 or 1
+are clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
 
 Our reading: a step is a decision. A reward that comes n decisions late adds discount^n, which is
 what would be left of it had it come at once.
 
-Use it when coins drift gradually, or jump at unknown times, and about 1 / (1 - discount) pulls is
-how long a mean stays put. It is cheap, and hard to beat on drifting coins. Not when nothing drifts:
-it never stops exploring, and each forgotten arm costs a pull now and then. Not when the rewards are
-far from coins, such as small changes on a wide range: the toss adds noise, and
-gaussian_thompson(discount=0.999) does without it.
+Use it when Bernoulli arms drift gradually, or jump at unknown times, and a mean stays about the
+same for 1 / (1 - discount) pulls. It is cheap, and hard to beat there. Not when nothing drifts: it
+never stops exploring, and each forgotten arm costs a pull now and then. Not when rewards vary
+little within a wide range: the toss adds noise, and gaussian_thompson(discount=0.999) does without
+it.
 
 It ignores the context.
 """
@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.coins import Toss, choose_coin, is_won
-from driftbandits.parts.fading import check_discount, faded
+from driftbandits.numerics.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.fading import check_discount, faded
 
 
 class DiscountedThompsonState(NamedTuple):

@@ -8,7 +8,8 @@ Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless an
 bandits", and the efficient update of Seznec et al. (2019), appendix.
 
 Use it when arms wear out by being pulled, over a long horizon: its memory and time grow with the
-logarithm. Not when means rise again, and not when every single pull counts: `fewa` sees it sooner.
+logarithm. Not when means rise again, nor when every single pull counts: `fewa` notices changes
+sooner.
 
 It ignores the context.
 """
@@ -19,9 +20,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.levels import Levels, add_reward, empty_levels, geometric_lengths
-from driftbandits.parts.windows import LONGEST
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.levels import Levels, add_reward, empty_levels, geometric_lengths
+from driftbandits.numerics.windows import LONGEST
 from driftbandits.policies.fewa import filter_bonus
 
 
@@ -42,9 +43,9 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
     def act(key: Key, levels: Levels, context: Array, available: Array) -> tuple[Decision, Levels]:
         bonus = filter_bonus(alpha, spec.noise, levels.pulls)
         active = filter_levels(levels, windows, available, bonus)
-        law = greedy_law(-levels.pulls.astype(jnp.float32), active)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), levels
+        probabilities = greedy_probabilities(-levels.pulls.astype(jnp.float32), active)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), levels
 
     def learn(levels: Levels, arm: Array, reward: Array) -> Levels:
         return add_reward(levels, windows, arm, reward)

@@ -14,7 +14,7 @@ experiments).
 
 Use it when rewards only fall, by being pulled or with time, and the horizon is long; a ratio of 1.1
 comes closer to raw_ucb than the default of 2. Not when means rise again (an arm that looked bad is
-hardly tried), or when rewards vary more than `spec.noise` says.
+hardly tried), or when rewards are noisier than `spec.noise`.
 
 It ignores the context.
 """
@@ -24,9 +24,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.levels import Levels, add_reward, empty_levels, geometric_lengths
-from driftbandits.parts.windows import LONGEST, confidence
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.levels import Levels, add_reward, empty_levels, geometric_lengths
+from driftbandits.numerics.windows import LONGEST, confidence
 
 
 def eff_raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, ratio: float = 2.0) -> Policy:
@@ -48,9 +48,10 @@ def eff_raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, ratio: float = 2.0) -> 
         bonus = confidence(alpha, spec.noise, levels.pulls)
         bounds = levels.finished / sizes + bonus / jnp.sqrt(sizes)
         full = windows <= levels.pulls[:, None]
-        law = greedy_law(jnp.min(bounds, axis=1, where=full, initial=jnp.inf), available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), levels
+        index = jnp.min(bounds, axis=1, where=full, initial=jnp.inf)
+        probabilities = greedy_probabilities(index, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), levels
 
     def learn(levels: Levels, arm: Array, reward: Array) -> Levels:
         return add_reward(levels, windows, arm, reward)

@@ -1,4 +1,4 @@
-"""Epsilon-greedy: the arm that has paid best, and now and then any arm.
+"""Epsilon-greedy: the arm that has paid best, and sometimes a random one.
 
     P(arm) = (1 - epsilon) [arm is the best available] + epsilon / (number of available arms)
     best: the highest value;   value_a <- value_a + step * (reward - value_a)
@@ -8,9 +8,9 @@ Sutton & Barto (2018), "Reinforcement learning: an introduction", chapter 2. Our
 without a reward counts as the best one, and its first reward becomes its value, so no initial
 value has to be guessed. Ties are shared.
 
-Use it when something plain is wanted to compare with, or a floor under every arm's probability;
-with a rate of about 0.1 it follows drift. Not when regret matters over a long time: a constant
-epsilon costs a fixed share of the pulls for ever.
+Use it as a simple baseline, or when every arm's probability needs a floor; with a rate of about 0.1
+it follows drift. Not when long-term regret matters: a constant epsilon costs a fixed share of the
+pulls for ever.
 
 It ignores the context.
 """
@@ -22,7 +22,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
 
 
 class EpsilonGreedyState(NamedTuple):
@@ -31,11 +31,11 @@ class EpsilonGreedyState(NamedTuple):
 
 
 def epsilon_greedy(spec: BanditSpec, *, epsilon: float = 0.1, rate: float | None = None) -> Policy:
-    """The best arm so far, or with a small probability any arm.
+    """The best arm so far, or with a small probability a random one.
 
     Args:
-        epsilon: probability of any available arm instead of the best one.
-        rate: constant step towards each reward, in (0, 1], which tracks drift; none is the
+        epsilon: probability of a random available arm instead of the best one.
+        rate: constant step towards each reward, in (0, 1], which tracks drift; by default the
             sample mean.
     """
     check.probability(epsilon=epsilon)
@@ -50,10 +50,10 @@ def epsilon_greedy(spec: BanditSpec, *, epsilon: float = 0.1, rate: float | None
     ) -> tuple[Decision, EpsilonGreedyState]:
         # A quotient of sums, unlike a mean updated step by step, keeps ties between coins exact.
         value = state.worth / state.pulls if rate is None else state.worth
-        greedy = greedy_law(jnp.where(state.pulls == 0, jnp.inf, value), available)
-        law = (1 - epsilon) * greedy + epsilon * uniform_law(available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        greedy = greedy_probabilities(jnp.where(state.pulls == 0, jnp.inf, value), available)
+        probabilities = with_exploration(greedy, epsilon, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: EpsilonGreedyState, arm: Array, reward: Array) -> EpsilonGreedyState:
         pulled = jnp.arange(spec.num_arms) == arm

@@ -7,13 +7,13 @@ Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed band
 given, gamma is that of their corollary 3.2, min(1, sqrt(K ln K / ((e - 1) T))), with T = 10,000
 where the horizon is unknown. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
 
-Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
-them; an arm gains nothing while it sleeps, so it wakes up behind the others. A reward is divided by
-the probability that its arm had when it was chosen, however late it comes.
+Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
+them; an arm gains nothing while it is unavailable, so it comes back behind the others. A reward is
+divided by the probability that its arm had when it was chosen, however late it comes.
 
-Use it when rewards may react to what is pulled, or nothing can be assumed of them: it is as good as
-the best single arm in hindsight, up to about 2.6 sqrt(K T ln K). Not when the best arm changes:
-its weights remember for ever, and exp3_s or rexp3 forget. Not when rewards are plain noise around
+Use it when rewards may react to the pulls, or nothing can be assumed about them: it is as good as
+the best single arm in hindsight, up to about 2.6 sqrt(K T ln K). Not when the best arm changes: its
+weights remember for ever, and exp3_s or rexp3 forget. Not when rewards are plain noise around
 steady means, where thompson loses far less.
 
 It ignores the context.
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.exp3 import (
+from driftbandits.numerics.exp3 import (
     Exp3Ticket,
     check_gamma,
     choose_by_weight,
@@ -33,8 +33,8 @@ from driftbandits.parts.exp3 import (
     gains,
     normalised,
 )
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.shares import share_of
 
 
 class Exp3State(NamedTuple):
@@ -45,7 +45,7 @@ def exp3(spec: BanditSpec, *, gamma: float | None = None) -> Policy:
     """Exponential weights for adversarial rewards; as good as the best single arm.
 
     Args:
-        gamma: share of exploration, and rate of learning; none is the formula with the horizon.
+        gamma: share of exploration, and rate of learning; by default the formula with the horizon.
     """
     if gamma is not None:
         check_gamma(gamma)

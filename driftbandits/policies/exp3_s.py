@@ -1,4 +1,4 @@
-"""Exp3.S: Exp3 that gives every arm a share of the others' weight, and so can change its mind.
+"""Exp3.S: Exp3 that gives every arm a share of the others' weight, so that the best arm may change.
 
     p_k = (1 - gamma) w_k / sum_j w_j + gamma / K;   arm ~ p
     w_k <- w_k exp(gamma x_k / K) + (e alpha / K) sum_j w_j,
@@ -9,10 +9,10 @@ Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed band
 gamma = min(1, sqrt(K (segments ln(K T) + e) / ((e - 1) T))), or where the segments are not given
 either min(1, sqrt(K ln(K T) / T)). Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
 
-Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
+Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
 them, while all arms take part in the sharing of weight. A weight is shared with every reward.
 
-Use it when the best arm changes a few times and rewards may react to what is pulled: its regret is
+Use it when the best arm changes a few times and rewards may react to the pulls: its regret is
 measured against the best arm of each segment. Not when rewards are noise around drifting means:
 discounted_thompson explores where it must, exp3_s everywhere. Not when the best arm never changes.
 
@@ -28,9 +28,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.exp3 import Exp3Ticket, check_gamma, choose_by_weight, gains, normalised
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.exp3 import Exp3Ticket, check_gamma, choose_by_weight, gains, normalised
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.shares import share_of
 
 
 class Exp3SState(NamedTuple):
@@ -47,13 +47,13 @@ def exp3_s(
     """Exponential weights for adversarial rewards whose best arm changes.
 
     Args:
-        gamma: share of exploration, and rate of learning; none is the formula with the horizon.
-        alpha: how much weight is shared at each step; none is one over the horizon.
-        segments: stretches of time with one best arm each, for the formula of gamma; none: unknown.
+        gamma: share of exploration, and rate of learning; by default the formula with the horizon.
+        alpha: how much weight is shared at each step; by default one over the horizon.
+        segments: stretches of time with one best arm each, for gamma's formula; by default unknown.
     """
     horizon = horizon_of(spec)
     if segments is not None:
-        check.whole(segments=segments)
+        check.integer(segments=segments)
     if gamma is not None:
         check_gamma(gamma)
     rate = exp3_s_gamma(spec.num_arms, horizon, segments) if gamma is None else gamma

@@ -11,8 +11,8 @@ stochastic ones". t counts the rewards so far, sigma is `spec.noise`.
 Differences from the paper: none of its constants inside the logarithm (as in the authors' own
 experiments), and no window is longer than `longest`, which bounds memory and time.
 
-Use it when arms wear out by being pulled and nothing else is known; it needs no window length.
-Not when means rise again, or over long horizons where its cost per step hurts: then `eff_fewa`.
+Use it when arms wear out by being pulled and nothing else is known; it needs no window length. Not
+when means rise again, nor over long horizons, where a step becomes slow: use `eff_fewa`.
 
 It ignores the context.
 """
@@ -25,8 +25,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.windows import (
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.windows import (
     LONGEST,
     Windows,
     confidence,
@@ -51,12 +51,12 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
 
     Args:
         alpha: scales the confidence bonus (the theory asks for 4, practice for 0.06).
-        longest: longest window; none is the horizon, but at most 100000.
+        longest: longest window; by default the horizon, but at most 100000.
             Memory is num_arms times this.
     """
     check.positive(alpha=alpha)
     size = min(spec.horizon or LONGEST, LONGEST) if longest is None else longest
-    check.whole(longest=size)
+    check.integer(longest=size)
 
     def init(key: Key) -> Windows:
         return empty_windows(spec.num_arms, size)
@@ -66,9 +66,9 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
     ) -> tuple[Decision, Windows]:
         bonus = filter_bonus(alpha, spec.noise, windows.pulls)
         active = filter_arms(windows, available, bonus, size)
-        law = greedy_law(-windows.pulls.astype(jnp.float32), active)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), windows
+        probabilities = greedy_probabilities(-windows.pulls.astype(jnp.float32), active)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), windows
 
     def learn(windows: Windows, arm: Array, reward: Array) -> Windows:
         return remember(windows, arm, reward)

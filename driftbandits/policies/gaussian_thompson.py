@@ -14,8 +14,8 @@ Our reading: a step is a decision. A reward that comes n decisions late has the 
 be left had it come at once. Weighted means are kept, not sums, which would lose digits in float32.
 
 Use it when rewards are real numbers whose noise is roughly known, and with a discount such as 0.999
-when they drift. Not when the noise is guessed far too low: it would trust its first rewards and
-stay with them. Not when rewards depend on a context that can be seen, as on the wheel.
+when they drift. Not when the noise may be far too low: it would trust its first rewards too much.
+Not when rewards depend on an observed context.
 
 It ignores the context.
 """
@@ -28,8 +28,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.fading import check_discount, faded
-from driftbandits.parts.scores import best_score
+from driftbandits.numerics.fading import check_discount, faded
+from driftbandits.numerics.scores import best_score
 
 LEAST_NOISE = 1e-6  # of the prior deviation; float32 holds no finer scores
 LEAST_WEIGHT = 1e-30
@@ -58,9 +58,9 @@ def gaussian_thompson(
 
     Args:
         discount: what is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
-        prior_mean: what an arm is thought to pay; none is the middle of the reward range.
-        prior_deviation: of what it pays from that; none is the width of the reward range.
-        noise: standard deviation of a reward from its mean; none is the noise of the problem.
+        prior_mean: what an arm is thought to pay; by default the middle of the reward range.
+        prior_deviation: standard deviation of that; by default the width of the reward range.
+        noise: standard deviation of a reward from its mean; by default the noise of the problem.
     """
     check_discount(discount)
     low, high = spec.reward_range
@@ -84,10 +84,10 @@ def gaussian_thompson(
         total = state.weights + prior_weight
         means = centre + (state.means - centre) * (state.weights / total)
         deviations = spread * jax.lax.rsqrt(total)
-        arm, law = best_score(key, means, deviations, available)
+        arm, probabilities = best_score(key, means, deviations, available)
         time = state.time + 1
         later = state._replace(weights=discount * state.weights, time=time)
-        return Decision(arm, law, GaussianTicket(arm, time)), later
+        return Decision(arm, probabilities, GaussianTicket(arm, time)), later
 
     def learn(
         state: GaussianThompsonState, ticket: GaussianTicket, reward: Array

@@ -1,4 +1,4 @@
-"""GLR-klUCB: kl-UCB that starts an arm afresh when a likelihood ratio test rings.
+"""GLR-klUCB: kl-UCB that restarts an arm when a likelihood ratio test detects a change.
 
     arm = argmax max{q: pulls_k kl(mean_k, q) <= ln(t_k) + loglog ln ln(t_k)},
     but uniform with probability exploration
@@ -7,7 +7,7 @@
 
 Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB". m_i:j is the mean of
 the arm's i-th to j-th reward, n its pulls and t_k the rewards of all arms since its last restart;
-kl is that of coins. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+kl is that of Bernoulli rewards. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
 
 Differences from the paper: exploration is drawn at random, where the paper goes round the arms at
 fixed steps. All arms are tested together, after every check_every-th reward of any of them, where
@@ -17,10 +17,10 @@ steps serves all runs of a simulation, and memory is bounded. delta, the tenth i
 `exploration`, the simple threshold and the missing ln ln are those of public experiments. A reward
 that was pulled before an alarm and comes after it counts as new.
 
-Use it when arms jump now and then: unlike cusum_ucb and m_ucb it need not be told what size of
-change matters. Local restarts suit arms that change one at a time; where all change together,
-restart=global is better. Not when rewards glide slowly, which looks like no change for long. Not
-when changes are many, for each costs it some dozens of pulls of the arm.
+Use it when arms jump now and then: unlike cusum_ucb and m_ucb it does not need the size of the
+change. Local restarts suit arms that change one at a time; where all change together,
+restart=global is better. Not when rewards change slowly, which looks like no change for long. Not
+when changes are frequent: each costs dozens of pulls of the arm.
 
 It ignores the context.
 """
@@ -34,11 +34,11 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law, uniform_law
-from driftbandits.parts.horizon import UNKNOWN, horizon_of
-from driftbandits.parts.kl import bernoulli_entropy, upper_score
-from driftbandits.parts.occasionally import occasionally
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
+from driftbandits.numerics.horizon import UNKNOWN, horizon_of
+from driftbandits.numerics.kl import bernoulli_entropy, upper_score
+from driftbandits.numerics.occasionally import occasionally
+from driftbandits.numerics.shares import share_of
 
 
 class Arms(NamedTuple):
@@ -73,14 +73,14 @@ def glr_ucb(
     Args:
         changes: expected within the horizon (10000 where it is unknown).
         restart: what an alarm makes it forget: local is the arm, global all arms.
-        delta: probability of a false alarm; none is 1 / sqrt(num_arms * changes * horizon),
+        delta: probability of a false alarm; by default 1 / sqrt(num_arms * changes * horizon),
             without num_arms where restarts are global.
-        exploration: probability of a uniform arm; none is
+        exploration: probability of a uniform arm; by default
             0.1 sqrt(num_arms * changes * ln(horizon) / horizon).
         loglog: weight of ln ln(t) in the index; the theory asks for 3, practice for 0.
         check_every: rewards between two tests of all arms.
         stride: pulls of an arm between two places where its rewards may be split.
-        longest: pulls of an arm that are tested, the last ones; none is the horizon, but at most
+        longest: pulls of an arm that are tested, the last ones; by default the horizon, but at most
             10000. Memory is num_arms * longest / stride.
     """
     check.positive(changes=changes)
@@ -88,7 +88,7 @@ def glr_ucb(
     check.not_negative(loglog=loglog)
     horizon = horizon_of(spec)
     longest = min(horizon, UNKNOWN) if longest is None else longest
-    check.whole(check_every=check_every, stride=stride, longest=longest)
+    check.integer(check_every=check_every, stride=stride, longest=longest)
     crowd = spec.num_arms * changes
     if delta is None:
         delta = min(1 / math.sqrt((crowd if restart == "local" else changes) * horizon), 1.0)
@@ -100,20 +100,17 @@ def glr_ucb(
     size = -(-longest // stride) + 1  # a full history begins at a mark too
 
     def init(key: Key) -> GlrUcbState:
-        none = jnp.zeros(spec.num_arms, jnp.int32)
-        arms = Arms(none, jnp.zeros(spec.num_arms), none)
-        return GlrUcbState(arms, jnp.zeros((spec.num_arms, size)), jnp.int32(0), none)
+        counts = jnp.zeros(spec.num_arms, jnp.int32)
+        arms = Arms(counts, jnp.zeros(spec.num_arms), counts)
+        return GlrUcbState(arms, jnp.zeros((spec.num_arms, size)), jnp.int32(0), counts)
 
     def act(
         key: Key, state: GlrUcbState, context: Array, available: Array
     ) -> tuple[Decision, GlrUcbState]:
-        greedy, uniform = (
-            greedy_law(kl_index(state.arms, loglog), available),
-            uniform_law(available),
-        )
-        law = (1 - exploration) * greedy + exploration * uniform
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        greedy = greedy_probabilities(kl_index(state.arms, loglog), available)
+        probabilities = with_exploration(greedy, exploration, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: GlrUcbState, arm: Array, reward: Array) -> GlrUcbState:
         gain = share_of(reward, spec.reward_range)
@@ -121,21 +118,24 @@ def glr_ucb(
         sums = state.arms.sums + jnp.where(pulled, gain, 0.0)
         arms = Arms(count_pull(state.arms.pulls, arm), sums, state.arms.ages + 1)
         marks = mark(state.marks, arms, arm, stride)
-        learnt = state.learnt + 1
+        learned = state.learnt + 1
 
         def test(now: tuple[Arms, Array]) -> tuple[Arms, Array]:
             arms, alarms = now
             threshold = jnp.log(3 / delta) + 1.5 * jnp.log(arms.pulls)
             alarm = likelihood_ratio(arms, marks, stride) >= threshold
-            forgotten = alarm if restart == "local" else alarm.any()
-            arms = jax.tree.map(lambda value: jnp.where(forgotten, 0, value), arms)
-            return arms, alarms + alarm
+            return forget(arms, alarm if restart == "local" else alarm.any()), alarms + alarm
 
         # The marks are not part of what the loop carries: they would be copied in every run.
-        arms, alarms = occasionally(learnt % check_every == 0, test, (arms, state.alarms))
-        return GlrUcbState(arms, marks, learnt, alarms)
+        arms, alarms = occasionally(learned % check_every == 0, test, (arms, state.alarms))
+        return GlrUcbState(arms, marks, learned, alarms)
 
     return Policy(init, act, learn)
+
+
+def forget(arms: Arms, forgotten: Array) -> Arms:
+    """Restarts all arms, or those of a mask."""
+    return jax.tree.map(lambda value: jnp.where(forgotten, 0, value), arms)
 
 
 def kl_index(arms: Arms, loglog: float) -> Array:

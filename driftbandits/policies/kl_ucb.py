@@ -1,4 +1,4 @@
-"""KL-UCB: the highest mean that a coin could have, given what it has paid.
+"""KL-UCB: the highest mean that a Bernoulli arm could have, given what it has paid.
 
     index_k = max { q : pulls_k kl(mean_k, q) <= ln(t) + c ln(ln(t)) },   new arms before all others
     kl(p, q) = p ln(p / q) + (1 - p) ln((1 - p) / (1 - q))
@@ -7,8 +7,8 @@ Garivier & Cappe (2011), "The KL-UCB algorithm for bounded stochastic bandits an
 the rewards so far; ln(ln(t)) counts as 0 while it is negative. Rewards are clipped to
 `spec.reward_range` and scaled to [0, 1], for which the paper's bounds hold too.
 
-Use it when nothing drifts: for coins its regret grows as slowly with the horizon as any can, and it
-draws only ties at random. Not when means move: it believes all it has ever seen alike.
+Use it when nothing drifts: on Bernoulli arms its regret grows as slowly with the horizon as
+possible, and only ties are broken at random. Not when means move: it never forgets.
 
 It ignores the context.
 """
@@ -20,9 +20,9 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law
-from driftbandits.parts.kl import upper_score
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
+from driftbandits.numerics.kl import upper_score
+from driftbandits.numerics.shares import share_of
 
 
 class KlUcbState(NamedTuple):
@@ -31,7 +31,7 @@ class KlUcbState(NamedTuple):
 
 
 def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
-    """Upper confidence bounds made for coins; it believes that nothing drifts.
+    """Upper confidence bounds for Bernoulli arms; it assumes that nothing drifts.
 
     Args:
         c: of the term ln(ln(t)) (the theory asks for 3, practice for 0).
@@ -48,9 +48,9 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
         logarithm = jnp.log(jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32))
         level = (logarithm + c * jnp.log(jnp.maximum(logarithm, 1.0))) / pulls
         score = upper_score(state.sums / pulls, level)
-        law = greedy_law(jnp.where(pulls == 0, jnp.inf, score), available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, score), available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: KlUcbState, arm: Array, reward: Array) -> KlUcbState:
         share = share_of(reward, spec.reward_range)

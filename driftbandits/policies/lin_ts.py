@@ -7,8 +7,8 @@ Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear pa
 per arm. Scores are sampled instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z),
 independent over the arms. Without a context z is the constant 1.
 
-Use it when the reward is about linear in the context and the relation holds still. Not when it
-drifts (`d_lin_ts` forgets), and not when it bends (`neural_linear`).
+Use it when the reward is about linear in the context and the relation does not change. Not when it
+drifts (`d_lin_ts` forgets) or is nonlinear (`neural_linear`).
 """
 
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.linear import LinearPosterior, predict, prior, update
-from driftbandits.parts.scores import best_score
+from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
+from driftbandits.numerics.scores import best_score
 
 
 class LinTsTicket(NamedTuple):
@@ -28,7 +28,7 @@ class LinTsTicket(NamedTuple):
 
 
 def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -> Policy:
-    """Linear Thompson sampling; it believes that nothing drifts.
+    """Linear Thompson sampling; it assumes that nothing drifts.
 
     Args:
         precision: of the prior on each coefficient (the ridge).
@@ -45,8 +45,8 @@ def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -
         features = jnp.append(context, 1.0)
         mean, spread = predict(state, features)
         deviation = jnp.sqrt(variance * spread)
-        arm, law = best_score(key, mean, deviation, available)
-        return Decision(arm, law, LinTsTicket(features, arm)), state
+        arm, probabilities = best_score(key, mean, deviation, available)
+        return Decision(arm, probabilities, LinTsTicket(features, arm)), state
 
     def learn(state: LinearPosterior, ticket: LinTsTicket, reward: Array) -> LinearPosterior:
         return update(state, ticket.arm, ticket.features, reward)[0]

@@ -1,4 +1,4 @@
-"""M-UCB: UCB that starts afresh when the two halves of an arm's window disagree.
+"""M-UCB: UCB that restarts when the two halves of an arm's window disagree.
 
     turn = t mod ceil(K / exploration);  turn < K: pull arm `turn`
     otherwise arm = argmax mean_k + sqrt(xi ln(n) / pulls_k)
@@ -6,9 +6,9 @@
         forget everything about all arms
 
 Cao, Wen, Kveton & Xie (2019), "Nearly optimal adaptive procedure with change detection for
-piecewise-stationary bandit". t counts the decisions and n the rewards since the last alarm.
-Rewards are clipped to `spec.reward_range` and scaled to [0, 1]. Where the arm whose turn it is
-cannot be pulled, the next one that can is.
+piecewise-stationary bandit". t counts the decisions and n the rewards since the last alarm. Rewards
+are clipped to `spec.reward_range` and scaled to [0, 1]. If the arm whose turn it is is not
+available, the next available one is pulled.
 
 Differences from the paper: it takes a window of (4 / d^2) (sqrt(ln(2 K T^2)) + sqrt(ln(2 T)))^2 for
 changes of at least d, which is longer than the horizon for any d that matters (24000 for d = 0.1,
@@ -18,9 +18,9 @@ xi = 2. Ours is a window of 200, ln(2 T) in the threshold, a twentieth of that e
 xi = 1, for horizons such as 10000. A reward that was pulled before an alarm and comes after it
 counts as new.
 
-Use it when all arms change at the same few moments, and by much: with the defaults the halves must
-differ by about 0.3 of the reward range. Not when arms change one at a time, for every alarm forgets
-all of them. Not when the arms are many: only after `window` pulls is an arm tested at all.
+Use it when all arms change at the same few moments, and by a lot: with the defaults the halves must
+differ by about 0.3 of the reward range. Not when arms change one at a time: every alarm forgets all
+of them. Not with many arms: an arm is tested only after `window` pulls.
 
 It ignores the context.
 """
@@ -33,11 +33,11 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.indices import ucb_index
-from driftbandits.parts.shares import share_of
-from driftbandits.parts.windows import Windows, empty_windows, remember
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.indices import ucb_index
+from driftbandits.numerics.shares import share_of
+from driftbandits.numerics.windows import Windows, empty_windows, remember
 
 
 class MUcbState(NamedTuple):
@@ -61,13 +61,13 @@ def m_ucb(
     Args:
         changes: expected within the horizon (10000 where it is unknown).
         window: rewards of an arm that are tested, an even number.
-        threshold: of the test; none is sqrt(window / 2 * ln(2 horizon)).
-        exploration: share of the pulls that go round all arms; none is
+        threshold: of the test; by default sqrt(window / 2 * ln(2 horizon)).
+        exploration: share of the pulls that go round all arms; by default
             0.05 sqrt((changes + 1) num_arms (2 threshold + 3 sqrt(window)) / (2 horizon)).
         xi: scales the square of the confidence bonus.
     """
     check.positive(changes=changes)
-    check.whole(at_least=2, window=window)
+    check.integer(at_least=2, window=window)
     if window % 2:
         check.fail("window", "an even number", window)
     check.not_negative(xi=xi)
@@ -83,8 +83,8 @@ def m_ucb(
     period = min(math.ceil(num_arms / exploration), 2**31 - 1)
 
     def init(key: Key) -> MUcbState:
-        none = jnp.int32(0)
-        return MUcbState(empty_windows(num_arms, window), jnp.zeros(num_arms), none, none)
+        zero = jnp.int32(0)
+        return MUcbState(empty_windows(num_arms, window), jnp.zeros(num_arms), zero, zero)
 
     def act(
         key: Key, state: MUcbState, context: Array, available: Array
@@ -94,9 +94,9 @@ def m_ucb(
         pulls = state.windows.pulls
         index = ucb_index(state.sums, pulls, jnp.sum(pulls), xi)
         scores = jnp.where(turn < num_arms, -until_turn.astype(jnp.float32), index)
-        law = greedy_law(scores, available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state._replace(time=state.time + 1)
+        probabilities = greedy_probabilities(scores, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state._replace(time=state.time + 1)
 
     def learn(state: MUcbState, arm: Array, reward: Array) -> MUcbState:
         gain = share_of(reward, spec.reward_range)

@@ -14,8 +14,8 @@ train_steps=100, noise_shape=6, noise_scale=6, restart_rate=false. The score z' 
 place of beta_k: it is a Student's t with 2 a_k degrees of freedom. b_k grows by residuals, which is
 the same number. Between two trainings only the pulled arm's posterior is updated, by one rank.
 
-Use it when the reward bends with the context, data are not scarce and the relation holds still.
-Not when it drifts: the memory keeps everything; and not where a step must be cheap.
+Use it when the reward is nonlinear in the context, data are plentiful and the relation does not
+change. Not when it drifts (the memory keeps everything), nor where a step must be cheap.
 """
 
 from typing import NamedTuple
@@ -26,11 +26,16 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import context_or_one, count_pull, greedy_law, require_some
-from driftbandits.parts.best_arm import best_score_probabilities
-from driftbandits.parts.linear import LinearPosterior, fit_arm, predict, prior, update
-from driftbandits.parts.occasionally import occasionally
-from driftbandits.parts.regression import (
+from driftbandits.numerics.arms import (
+    context_or_one,
+    count_pull,
+    greedy_probabilities,
+    require_some,
+)
+from driftbandits.numerics.best_arm import best_score_probabilities
+from driftbandits.numerics.linear import LinearPosterior, fit_arm, predict, prior, update
+from driftbandits.numerics.occasionally import occasionally
+from driftbandits.numerics.regression import (
     Fit,
     Memory,
     Network,
@@ -91,15 +96,15 @@ def neural_linear(
         train_steps: minibatch steps of one training.
         batch: rewards in a minibatch, drawn with replacement.
         learning_rate: of the first step; it falls as 1 / (1 + step / 2).
-        restart_rate: let it fall anew in each training.
+        restart_rate: whether the learning rate starts again with each training.
         precision: of the prior on each coefficient.
         noise_shape: a of the inverse-gamma prior on the noise.
         noise_scale: b of the same.
-        memory: how many rewards are kept; none is the horizon, or 10000 where it is unknown.
+        memory: how many rewards are kept; by default the horizon, or 10000 where it is unknown.
     """
     size = (spec.horizon or MEMORY) if memory is None else memory
-    check.whole(layers=layers, hidden=hidden, train_every=train_every, batch=batch, memory=size)
-    check.whole(at_least=0, initial_pulls=initial_pulls, train_steps=train_steps)
+    check.integer(layers=layers, hidden=hidden, train_every=train_every, batch=batch, memory=size)
+    check.integer(at_least=0, initial_pulls=initial_pulls, train_steps=train_steps)
     check.positive(learning_rate=learning_rate, precision=precision)
     check.positive(noise_shape=noise_shape, noise_scale=noise_scale)
     check.flag(restart_rate=restart_rate)
@@ -107,11 +112,13 @@ def neural_linear(
 
     def init(key: Key) -> NeuralLinearState:
         return NeuralLinearState(
-            init_fit(key, [inputs, *[hidden] * layers, num_arms]),
-            empty_memory(size, inputs),
-            prior(num_arms, hidden, precision),
-            Noise(jnp.full(num_arms, noise_shape, float), jnp.full(num_arms, noise_scale, float)),
-            jnp.zeros(num_arms, jnp.int32),
+            fit=init_fit(key, [inputs, *[hidden] * layers, num_arms]),
+            memory=empty_memory(size, inputs),
+            posterior=prior(num_arms, hidden, precision),
+            noise=Noise(
+                jnp.full(num_arms, noise_shape, float), jnp.full(num_arms, noise_scale, float)
+            ),
+            pulls=jnp.zeros(num_arms, jnp.int32),
         )
 
     def act(
@@ -120,15 +127,17 @@ def neural_linear(
         require_some(available)
         score_key, train_key = jax.random.split(key)
         seen = context_or_one(context)
-        scores, law = score_arms(score_key, state, features(state.fit.network, seen), available)
+        z = features(state.fit.network, seen)
+        scores, probabilities = score_arms(score_key, state, z, available)
 
         starting = (available & (state.pulls < initial_pulls)).any()
         turn = -(state.pulls * num_arms + jnp.arange(num_arms)).astype(jnp.float32)
         scores = jnp.where(available, jnp.where(starting, turn, scores), -jnp.inf)
-        law = jnp.where(starting, greedy_law(turn, available), law)
+        probabilities = jnp.where(starting, greedy_probabilities(turn, available), probabilities)
         arm = jnp.argmax(scores).astype(jnp.int32)
         ticket = NeuralLinearTicket(seen, arm, train_key)
-        return Decision(arm, law, ticket), state._replace(pulls=count_pull(state.pulls, arm))
+        state = state._replace(pulls=count_pull(state.pulls, arm))
+        return Decision(arm, probabilities, ticket), state
 
     def learn(
         state: NeuralLinearState, ticket: NeuralLinearTicket, reward: Array
@@ -166,7 +175,7 @@ def neural_linear(
 def score_arms(
     key: Key, state: NeuralLinearState, z: Array, available: Array
 ) -> tuple[Array, Array]:
-    """A sampled score of every arm, and the law of the best one."""
+    """A sampled score of every arm, and each arm's probability of being the best."""
     noise_key, normal_key = jax.random.split(key)
     mean, spread = predict(state.posterior, z)
     a, b = state.noise

@@ -16,9 +16,9 @@ memory), towards zero and not the first weights. The network has no biases, as i
 constant, no factor sqrt(hidden), and PyTorch's initial weights. Rewards are scaled by the reward
 range. U counts a pull when it is made, not when its reward comes.
 
-Use it when the reward is a nonlinear function of the context, and rewards come late or in batches:
-unlike neural_ucb it does not repeat one arm until then. Not when the world drifts faster than
-`memory` rewards: the network forgets by then but U never does, so that nothing is explored anew.
+Use it when the reward is a nonlinear function of the context, and rewards arrive late or in
+batches: unlike neural_ucb it does not repeat one arm until they do. Not when rewards drift within
+`memory` rewards: the network forgets by then, but U never does, so nothing is explored again.
 """
 
 import jax
@@ -26,13 +26,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.neural_confidence import (
+from driftbandits.numerics.neural_confidence import (
     ConfidenceState,
     ConfidenceTicket,
     confidence_learner,
     count_gradient,
 )
-from driftbandits.parts.scores import best_score
+from driftbandits.numerics.scores import best_score
 
 
 def neural_ts(
@@ -76,10 +76,10 @@ def neural_ts(
     ) -> tuple[Decision, ConfidenceState]:
         score_key, train_key = jax.random.split(key)
         inputs = jnp.append(context, 1.0)
-        mean, deviation, squares = learner.believe(state, inputs)
-        arm, law = best_score(score_key, mean, deviation, available)
+        mean, deviation, squares = learner.predict(state, inputs)
+        arm, probabilities = best_score(score_key, mean, deviation, available)
         information = count_gradient(state.information, squares, arm)
         ticket = ConfidenceTicket(inputs, arm, train_key)
-        return Decision(arm, law, ticket), state._replace(information=information)
+        return Decision(arm, probabilities, ticket), state._replace(information=information)
 
     return Policy(learner.init, act, learner.learn)

@@ -19,8 +19,8 @@ The default variance is 4, so that the bonus is two of neural_ts's standard devi
 authors' code has 1, which explores less.
 
 Use it when the reward is a nonlinear function of the context, with little noise, and cheap steps
-matter more than a calibrated bonus. Not when the world drifts faster than `memory` rewards: the
-network forgets by then but U never does, so that nothing is explored anew.
+matter more than a calibrated bonus. Not when rewards drift within `memory` rewards: the network
+forgets by then, but U never does, so nothing is explored again.
 """
 
 import jax
@@ -28,8 +28,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.neural_confidence import (
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.neural_confidence import (
     ConfidenceState,
     ConfidenceTicket,
     confidence_learner,
@@ -78,11 +78,11 @@ def neural_ucb(
     ) -> tuple[Decision, ConfidenceState]:
         arm_key, train_key = jax.random.split(key)
         inputs = jnp.append(context, 1.0)
-        mean, deviation, squares = learner.believe(state, inputs)
-        law = greedy_law(mean + deviation, available)
-        arm = draw(arm_key, law)
+        mean, deviation, squares = learner.predict(state, inputs)
+        probabilities = greedy_probabilities(mean + deviation, available)
+        arm = draw(arm_key, probabilities)
         information = count_gradient(state.information, squares, arm)
         ticket = ConfidenceTicket(inputs, arm, train_key)
-        return Decision(arm, law, ticket), state._replace(information=information)
+        return Decision(arm, probabilities, ticket), state._replace(information=information)
 
     return Policy(learner.init, act, learner.learn)

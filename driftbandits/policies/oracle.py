@@ -1,10 +1,10 @@
-"""The oracle: pulls the arm whose mean is highest now. Only a simulator can hand it the means.
+"""The oracle: pulls the arm whose mean is highest now. Only a simulator can give it the means.
 
-On a world that pulls change it is greedy on its own trajectory, which is optimal where arms only
+Where pulls change the means it is greedy along its own trajectory, which is optimal where arms only
 lose by being pulled (Levine, Crammer & Mannor, 2017) and the reference of the policy regret.
 
-Use it when a measure needs to know what could be had: it is told the means. Not when means move
-with the pulls and patience pays: it takes the best arm of the moment only.
+Use it as a reference for what is achievable. Not when means change with the pulls and patience
+pays: it always takes the arm that is best at the moment.
 
 It ignores the context.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
+from driftbandits.numerics.arms import draw, greedy_probabilities
 
 
 def oracle(spec: BanditSpec) -> Policy:
@@ -23,8 +23,8 @@ def oracle(spec: BanditSpec) -> Policy:
         return jnp.zeros(0)
 
     def act(key: Key, state: Array, means: Array, available: Array) -> tuple[Decision, Array]:
-        law = greedy_law(means, available)
-        return Decision(draw(key, law), law, ()), state
+        probabilities = greedy_probabilities(means, available)
+        return Decision(draw(key, probabilities), probabilities, ()), state
 
     def learn(state: Array, ticket: tuple[()], reward: Array) -> Array:
         return state

@@ -12,8 +12,8 @@ time in proportion to num_arms times the pulls of the most pulled arm, or times 
 that is less, and a reward in proportion to `longest`.
 
 Use it when rewards only fall, by being pulled or with time; one setting serves both. Not when means
-rise again (an arm that looked bad is hardly tried), when rewards vary more than `spec.noise` says,
-or over a long horizon, where eff_raw_ucb takes a fraction of the time.
+rise again (an arm that looked bad is hardly tried), when rewards are noisier than `spec.noise`, or
+over a long horizon, where eff_raw_ucb takes a fraction of the time.
 
 It ignores the context.
 """
@@ -26,8 +26,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law
-from driftbandits.parts.windows import LONGEST, confidence
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
+from driftbandits.numerics.windows import LONGEST, confidence
 
 STRIDE = 128  # slots looked at together
 
@@ -44,12 +44,12 @@ def raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, longest: int | None = None)
 
     Args:
         alpha: scales the confidence bonus (the theory asks for 4, practice for 1.4).
-        longest: longest window; none is the horizon, but at most 100000.
+        longest: longest window; by default the horizon, but at most 100000.
             Memory is num_arms times this.
     """
     check.positive(alpha=alpha)
     size = min(spec.horizon or LONGEST, LONGEST) if longest is None else longest
-    check.whole(longest=size)
+    check.integer(longest=size)
 
     def init(key: Key) -> RawUcbState:
         return RawUcbState(jnp.zeros((spec.num_arms, size)), jnp.zeros(spec.num_arms, jnp.int32))
@@ -58,9 +58,9 @@ def raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, longest: int | None = None)
         key: Key, state: RawUcbState, context: Array, available: Array
     ) -> tuple[Decision, RawUcbState]:
         index = lowest_bounds(state, confidence(alpha, spec.noise, state.pulls))
-        law = greedy_law(index, available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        probabilities = greedy_probabilities(index, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: RawUcbState, arm: Array, reward: Array) -> RawUcbState:
         starts = jnp.arange(size) == state.pulls[arm] % size

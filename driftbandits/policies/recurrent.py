@@ -5,13 +5,13 @@
 
 Rotman & Wolf (2023), "Energy regularized RNNs for solving non-stationary bandit problems".
 
-Where the paper is silent: a problem without context is seen as the constant 1; the gradient goes
-through the present step only; rbar is the mean of the rewards before this one; dropout follows
-each layer and is active when acting; RMSprop and the initial weights are PyTorch's. A temperature
-divides the logits wherever they are used. Sums and softmax run over the available arms.
+Where the paper is silent: without a context the input is the constant 1; the gradient goes through
+the present step only; rbar is the mean of the rewards before this one; dropout follows each layer
+and is active when acting; RMSprop and the initial weights are PyTorch's. A temperature divides the
+logits wherever they are used. Sums and softmax run over the available arms.
 
-Use it when the world drifts in ways that no window or discount fits, such as limits on pulls in a
-row. Not when rewards hold still, or where a step must be cheap.
+Use it when rewards change in ways that no window or discount fits, such as limits on pulls in a
+row. Not when nothing drifts, nor where a step must be cheap.
 """
 
 from typing import NamedTuple
@@ -23,15 +23,15 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import (
+from driftbandits.numerics.arms import (
     context_or_one,
     draw,
-    greedy_law,
-    softmax_law,
-    uniform_law,
+    greedy_probabilities,
+    softmax_probabilities,
+    with_exploration,
 )
-from driftbandits.parts.energy import energy_term
-from driftbandits.parts.networks import (
+from driftbandits.numerics.energy import energy_term
+from driftbandits.numerics.networks import (
     Affine,
     Gru,
     affine,
@@ -40,7 +40,7 @@ from driftbandits.parts.networks import (
     init_affine,
     init_gru,
 )
-from driftbandits.parts.rmsprop import rmsprop
+from driftbandits.numerics.rmsprop import rmsprop
 
 
 class Network(NamedTuple):
@@ -87,13 +87,13 @@ def recurrent(
         energy: weight of the energy term; 0 turns it off.
         learning_rate: step size of RMSprop.
         epsilon: take the most probable arm, but a uniform one with this probability;
-            none samples from the softmax.
+            by default it samples from the softmax.
         temperature: divides the logits.
         baseline_rate: rate of an exponential mean of the rewards as baseline;
-            none is the mean of all rewards so far.
+            by default the mean of all rewards so far.
         history: feed the last arm and its reward as inputs too.
     """
-    check.whole(layers=layers, hidden=hidden)
+    check.integer(layers=layers, hidden=hidden)
     check.not_negative(energy=energy)
     check.positive(learning_rate=learning_rate, temperature=temperature)
     check.flag(history=history)
@@ -110,12 +110,12 @@ def recurrent(
     def init(key: Key) -> RecurrentState:
         network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)
         return RecurrentState(
-            network,
-            optimizer.init(network),
-            jnp.zeros((layers, hidden)),
-            jnp.zeros(()),
-            jnp.zeros((), jnp.int32),
-            jnp.zeros(remembered),
+            network=network,
+            optimizer=optimizer.init(network),
+            hidden=jnp.zeros((layers, hidden)),
+            baseline=jnp.zeros(()),
+            rewards=jnp.zeros((), jnp.int32),
+            last=jnp.zeros(remembered),
         )
 
     def act(
@@ -125,12 +125,15 @@ def recurrent(
         inputs = jnp.concatenate([context_or_one(context), state.last])
         kept = dropout_masks(dropout_key, dropout, state.hidden.shape)
         logits, new_hidden = forward(state.network, inputs, state.hidden, kept)
-        law = softmax_law(logits / temperature, available)
+        probabilities = softmax_probabilities(logits / temperature, available)
         if epsilon is not None:
-            law = (1 - epsilon) * greedy_law(law, available) + epsilon * uniform_law(available)
-        arm = draw(arm_key, law)
-        ticket = RecurrentTicket(inputs, state.hidden, kept, arm, available)
-        return Decision(arm, law, ticket), state._replace(hidden=new_hidden)
+            greedy = greedy_probabilities(probabilities, available)
+            probabilities = with_exploration(greedy, epsilon, available)
+        arm = draw(arm_key, probabilities)
+        ticket = RecurrentTicket(
+            inputs=inputs, hidden=state.hidden, kept=kept, arm=arm, available=available
+        )
+        return Decision(arm, probabilities, ticket), state._replace(hidden=new_hidden)
 
     def learn(state: RecurrentState, ticket: RecurrentTicket, reward: Array) -> RecurrentState:
         advantage = reward - state.baseline
@@ -144,13 +147,16 @@ def recurrent(
         updates, optimizer_state = optimizer.update(jax.grad(loss)(state.network), state.optimizer)
         count = state.rewards + 1
         rate = 1 / count if baseline_rate is None else baseline_rate
+        last = state.last
+        if history:
+            last = jnp.append(jax.nn.one_hot(ticket.arm, num_arms), reward)
         return RecurrentState(
-            optax.apply_updates(state.network, updates),
-            optimizer_state,
-            state.hidden,
-            state.baseline + rate * advantage,
-            count,
-            jnp.append(jax.nn.one_hot(ticket.arm, num_arms), reward) if history else state.last,
+            network=optax.apply_updates(state.network, updates),
+            optimizer=optimizer_state,
+            hidden=state.hidden,
+            baseline=state.baseline + rate * advantage,
+            rewards=count,
+            last=last,
         )
 
     return Policy(init, act, learn)

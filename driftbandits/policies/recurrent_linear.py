@@ -10,20 +10,21 @@ through the last `window` steps.
 
 Ramesh, Rauber, Conserva & Schmidhuber (2022; first 2020), "Recurrent neural-linear posterior
 sampling for nonstationary contextual bandits". Scores z' beta_k are sampled in place of the beta_k.
-The last arm and reward are those learnt last, so that rewards may be late. Rewards are scaled by
+The last arm and reward are those learned last, so that rewards may be late. Rewards are scaled by
 the reward range.
 
-Differences from the paper: the candidate arm is no input; every arm has a linear model of its own.
-The network learns one step per reward, where the paper trains on the whole history every 32 steps
-and then builds the posterior anew; so the cost of a step is bounded. Old features go out of date as
-the network moves, and the world may drift in ways that the features do not tell: hence g, the
-`discount`. It stands for weights that drift as an autoregression whose lasting law is the prior,
-which makes the update above exact, keeps S_k below the prior's, and needs no inverse of a matrix.
-The context itself is a feature beside the GRU's. One GRU layer stands for the LSTM between two
-other layers, and its weight decay is left out. Without a context its input is the constant 1.
+Differences from the paper: the candidate arm is not an input; every arm has a linear model of its
+own. The network learns one step per reward, where the paper trains on the whole history every 32
+steps and then builds the posterior anew; so the cost of a step is bounded. Old features go out of
+date as the network moves, and rewards may drift in ways that the features do not show: hence g, the
+`discount`. It stands for weights that drift as an autoregression whose stationary distribution is
+the prior, which makes the update above exact, keeps S_k below the prior's, and needs no inverse of
+a matrix. The context itself is a feature beside the GRU's. One GRU layer stands for the LSTM
+between two other layers, and its weight decay is left out. Without a context its input is the
+constant 1.
 
-Use it when rewards depend on the context and drift, or when what paid last tells what pays next.
-Not when patterns must be learnt from few rewards: one gradient step for each is slow.
+Use it when rewards depend on the context and drift, or when recent rewards predict the next ones.
+Not when patterns must be learned from few rewards: it takes one gradient step per reward.
 """
 
 from typing import NamedTuple
@@ -35,11 +36,11 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import context_or_one
-from driftbandits.parts.linear import LinearPosterior, predict, prior, update
-from driftbandits.parts.networks import Affine, Gru, affine, gru, init_affine, init_gru
-from driftbandits.parts.rmsprop import rmsprop
-from driftbandits.parts.scores import best_score
+from driftbandits.numerics.arms import context_or_one
+from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
+from driftbandits.numerics.networks import Affine, Gru, affine, gru, init_affine, init_gru
+from driftbandits.numerics.rmsprop import rmsprop
+from driftbandits.numerics.scores import best_score
 
 MISFIT = 0.001  # variance of scaled rewards beyond their noise, as no linear model is right
 
@@ -55,14 +56,14 @@ class RecurrentLinearState(NamedTuple):
     posterior: LinearPosterior
     inputs: Array  # (window, inputs) float32, of the last decisions
     hidden: Array  # (window, hidden) float32, of the last moments; the newest is the present one
-    made: Array  # () int32, decisions, counted up to window
-    last: Array  # (num_arms + 1,) float32, the arm and the scaled reward learnt last
+    filled: Array  # () int32, how many rows of the inputs are filled
+    last: Array  # (num_arms + 1,) float32, the arm and the scaled reward learned last
 
 
 class RecurrentLinearTicket(NamedTuple):
     inputs: Array  # (window, inputs) float32, the last ones those of the decision
     hidden: Array  # (hidden,) float32, before the first of them
-    made: Array  # () int32, how many of them are not from before the start
+    filled: Array  # () int32, how many of them are filled
     arm: Array  # () int32
 
 
@@ -85,13 +86,13 @@ def recurrent_linear(
         discount: g, how much of the posterior is kept from one reward to the next;
             1 never forgets.
         prior_variance: of each weight of the linear models, for rewards scaled to [0, 1].
-        variance: of scaled rewards around the linear models; none is that of `spec.noise`, and
+        variance: of scaled rewards around the linear models; by default that of `spec.noise`, and
             0.001 more.
     """
     low, high = spec.reward_range
     if variance is None:
         variance = (spec.noise / (high - low)) ** 2 + MISFIT
-    check.whole(hidden=hidden, window=window)
+    check.integer(hidden=hidden, window=window)
     check.positive(learning_rate=learning_rate, prior_variance=prior_variance, variance=variance)
     check.probability(discount=discount)
     num_arms, precision = spec.num_arms, variance / prior_variance
@@ -101,13 +102,13 @@ def recurrent_linear(
     def init(key: Key) -> RecurrentLinearState:
         network = init_network(key, inputs, hidden, num_arms)
         return RecurrentLinearState(
-            network,
-            optimizer.init(network),
-            prior(num_arms, hidden + spec.context_dim + 1, precision),
-            jnp.zeros((window, inputs)),
-            jnp.zeros((window, hidden)),
-            jnp.int32(0),
-            jnp.zeros(num_arms + 1),
+            network=network,
+            optimizer=optimizer.init(network),
+            posterior=prior(num_arms, hidden + spec.context_dim + 1, precision),
+            inputs=jnp.zeros((window, inputs)),
+            hidden=jnp.zeros((window, hidden)),
+            filled=jnp.int32(0),
+            last=jnp.zeros(num_arms + 1),
         )
 
     def act(
@@ -115,14 +116,15 @@ def recurrent_linear(
     ) -> tuple[Decision, RecurrentLinearState]:
         now = jnp.concatenate([context_or_one(context), state.last])
         seen = jnp.concatenate([state.inputs[1:], now[None]])
-        made = jnp.minimum(state.made + 1, window)
+        filled = jnp.minimum(state.filled + 1, window)
         h = gru(state.network.layer, now, state.hidden[-1])
         mean, spread = predict(state.posterior, features(h, context))
         deviation = jnp.sqrt(variance * spread)
-        arm, law = best_score(key, mean, deviation, available)
-        ticket = RecurrentLinearTicket(seen, state.hidden[0], made, arm)
+        arm, probabilities = best_score(key, mean, deviation, available)
+        ticket = RecurrentLinearTicket(seen, state.hidden[0], filled, arm)
         moved = jnp.concatenate([state.hidden[1:], h[None]])
-        return Decision(arm, law, ticket), state._replace(inputs=seen, hidden=moved, made=made)
+        state = state._replace(inputs=seen, hidden=moved, filled=filled)
+        return Decision(arm, probabilities, ticket), state
 
     def learn(
         state: RecurrentLinearState, ticket: RecurrentLinearTicket, reward: Array
@@ -130,7 +132,7 @@ def recurrent_linear(
         scaled = (reward - low) / (high - low)
 
         def loss(network: Network) -> tuple[Array, Array]:
-            h = unroll(network.layer, ticket.inputs, ticket.hidden, ticket.made)
+            h = unroll(network.layer, ticket.inputs, ticket.hidden, ticket.filled)
             return (affine(network.output, h)[ticket.arm] - scaled) ** 2, h
 
         gradient, h = jax.grad(loss, has_aux=True)(state.network)
@@ -158,15 +160,15 @@ def features(hidden: Array, context: Array) -> Array:
     return jnp.concatenate([hidden, context, jnp.ones(1)])
 
 
-def unroll(layer: Gru, inputs: Array, hidden: Array, made: Array) -> Array:
-    """The hidden state after the last `made` of the inputs."""
+def unroll(layer: Gru, inputs: Array, hidden: Array, filled: Array) -> Array:
+    """The hidden state after the last `filled` of the inputs."""
 
     def follow(hidden: Array, step: tuple[Array, Array]) -> tuple[Array, None]:
         real, x = step
         return jnp.where(real, gru(layer, x, hidden), hidden), None
 
     window = inputs.shape[0]
-    return jax.lax.scan(follow, hidden, (jnp.arange(window) >= window - made, inputs))[0]
+    return jax.lax.scan(follow, hidden, (jnp.arange(window) >= window - filled, inputs))[0]
 
 
 def forget(posterior: LinearPosterior, discount: float, precision: float) -> LinearPosterior:

@@ -1,4 +1,4 @@
-"""Rexp3: Exp3 that starts afresh after every batch of pulls.
+"""Rexp3: Exp3 that restarts after every batch of pulls.
 
     batch = ceil((K ln K)^(1/3) (T / V)^(2/3));   gamma = min(1, sqrt(K ln K / ((e - 1) batch)))
     exp3.py with this gamma, all weights equal again at the start of every batch
@@ -9,12 +9,12 @@ range. T = 10,000 where the horizon is unknown. Rewards are clipped to `spec.rew
 scaled to [0, 1]. The default V = 1 is ours: over 10,000 pulls of ten arms it makes batches of 1321
 pulls. The formula guards against the worst drift; for a smooth one a lower V may do better.
 
-Our reading where arms are unavailable: the law is over the available ones, with gamma shared by
-them. A batch is a number of decisions; a reward that comes after its batch is not counted.
+Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
+them. A batch is a number of decisions; a reward that arrives after its batch is not counted.
 
 Use it when means drift within a known budget, in whatever way, and a guarantee matters more than
-the regret of the day. Not when batches are short: it explores afresh in each, and with many arms
-hardly gets further; discounted_thompson then loses less. Not when rewards come later than a batch.
+the usual regret. Not when batches are short: it explores from scratch in each, and with many arms
+does little else; discounted_thompson then loses less. Not when rewards arrive later than a batch.
 
 It ignores the context.
 """
@@ -27,7 +27,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.exp3 import (
+from driftbandits.numerics.exp3 import (
     Exp3Ticket,
     check_gamma,
     choose_by_weight,
@@ -35,8 +35,8 @@ from driftbandits.parts.exp3 import (
     gains,
     normalised,
 )
-from driftbandits.parts.horizon import horizon_of
-from driftbandits.parts.shares import share_of
+from driftbandits.numerics.horizon import horizon_of
+from driftbandits.numerics.shares import share_of
 
 
 class Rexp3State(NamedTuple):
@@ -57,16 +57,16 @@ def rexp3(
     batch: int | None = None,
     gamma: float | None = None,
 ) -> Policy:
-    """Exponential weights that start afresh in batches, for means that drift within a budget.
+    """Exponential weights that restart in batches, for means that drift within a budget.
 
     Args:
         variation: V, how far the means move in all, in widths of the reward range.
-        batch: pulls between two starts; none is the formula with V and the horizon.
-        gamma: share of exploration, and rate of learning; none is the formula with the batch.
+        batch: pulls between two restarts; by default the formula with V and the horizon.
+        gamma: share of exploration, and rate of learning; by default the formula with the batch.
     """
     check.positive(variation=variation)
     length = batch_length(spec.num_arms, horizon_of(spec), variation) if batch is None else batch
-    check.whole(batch=length)
+    check.integer(batch=length)
     if gamma is not None:
         check_gamma(gamma)
     rate = exp3_gamma(spec.num_arms, length) if gamma is None else gamma

@@ -6,9 +6,9 @@
 
 Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity", with the features
 of each arm in a block of their own, so that V falls apart into one matrix per arm. The window is
-over the rewards of all arms: one that is not pulled is in time as unknown as at the start. (low,
-low + width) is `spec.reward_range`, as in lin_ucb. With `delta` width is the radius of the paper in
-its place, for each arm on its own, where d = dim(z) and noise is `spec.noise`:
+over the rewards of all arms: one that is not pulled becomes as unknown as at the start. (low, low +
+width) is `spec.reward_range`, as in lin_ucb. With `delta` width is the radius of the paper in its
+place, for each arm on its own, where d = dim(z) and noise is `spec.noise`:
 
     width * sqrt(precision) + noise * sqrt(d ln((1 + window / precision) / delta))
 
@@ -16,14 +16,14 @@ The default window is the paper's (d T / B)^(2/3), where the variation B of the 
 the horizon T is not known and taken to be 1. Without a context z is the constant 1.
 
 Differences from the paper: the width is constant unless `delta` is given; that of the paper has
-several times the regret on coins. A new reward is added to the sums and the oldest one subtracted;
-now and then they are summed anew, so that what float32 rounds away does not pile up: in a window
-of 3000 the coefficients are right to a few 1e-4 of the width.
+several times the regret on Bernoulli arms. A new reward is added to the sums and the oldest one
+subtracted; now and then they are summed anew, so that rounding errors do not accumulate: in a
+window of 3000 the coefficients are right to a few 1e-4 of the width.
 
 Use it when rewards depend on a context about linearly and that dependence jumps or drifts: what is
-older than the window is gone for good. Set `window` to the number of pulls over which it holds
-still: the default is long. Not when nothing drifts (lin_ucb), nor where memory is short: it keeps
-the whole window. It inverts two matrices a step, which is slow from some 30 features on.
+older than the window is gone for good. Set `window` to the number of pulls over which it hardly
+changes: the default is long. Not when nothing drifts (lin_ucb), nor where memory is scarce: it
+keeps the whole window. It inverts two matrices a step, which is slow with 30 features or more.
 """
 
 import math
@@ -35,12 +35,12 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law, set_arm
-from driftbandits.parts.ellipsoid import check_width, reward_width
-from driftbandits.parts.linear import LinearPosterior, predict, prior
-from driftbandits.parts.occasionally import occasionally
-from driftbandits.parts.regression import Memory, empty_memory, store
-from driftbandits.parts.ridge import Sums, add, fit, memory_length, no_sums
+from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
+from driftbandits.numerics.ellipsoid import check_width, reward_width
+from driftbandits.numerics.linear import LinearPosterior, predict, prior
+from driftbandits.numerics.occasionally import occasionally
+from driftbandits.numerics.regression import Memory, empty_memory, store
+from driftbandits.numerics.ridge import Sums, add, fit, memory_length, no_sums
 
 RESUM_EVERY = 500  # rewards, or a quarter of the window where that is more
 
@@ -67,15 +67,15 @@ def sw_lin_ucb(
     """Linear upper confidence bounds on a sliding window.
 
     Args:
-        window: how many of the last rewards count; none is (d T)^(2/3), where d is the dimension of
-            the context plus 1 and T the horizon, or 10000 where it is unknown.
+        window: how many of the last rewards count; by default (d T)^(2/3), where d is the dimension
+            of the context plus 1 and T the horizon, or 10000 where it is unknown.
         alpha: scales the bonus.
         precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; none is a bonus as wide as the reward range.
+        delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     size = math.ceil(memory_length(spec)) if window is None else window
-    check.whole(window=size)
+    check.integer(window=size)
     width = alpha * window_radius(spec, delta, precision, size)
     low, dim = spec.reward_range[0], spec.context_dim + 1
 
@@ -88,29 +88,18 @@ def sw_lin_ucb(
     ) -> tuple[Decision, SwLinUcbState]:
         features = jnp.append(context, 1.0)
         mean, spread = predict(state.posterior, features)
-        law = greedy_law(mean + width * jnp.sqrt(spread), available)
-        arm = draw(key, law)
-        return Decision(arm, law, SwLinUcbTicket(features, arm)), state
+        probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, SwLinUcbTicket(features, arm)), state
 
     def learn(state: SwLinUcbState, ticket: SwLinUcbTicket, reward: Array) -> SwLinUcbState:
         features, arm = ticket
         old = state.memory.arms[state.memory.seen % size]
         sums = add(without_oldest(state), arm, features, reward - low)
         memory = store(state.memory, features, arm, reward - low)
-        state = SwLinUcbState(memory, sums, refit(state.posterior, sums, old, arm))
+        state = SwLinUcbState(memory, sums, refit(state.posterior, sums, [old, arm], precision))
         due = memory.seen % max(RESUM_EVERY, size // 4) == 0
         return occasionally(due, fit_anew, state)
-
-    def refit(posterior: LinearPosterior, sums: Sums, *arms: Array) -> LinearPosterior:
-        """Only of the arms whose sums have changed."""
-        changed = jax.tree.map(lambda leaf: jnp.stack([leaf[arm] for arm in arms]), sums)
-        new = fit(changed, precision)
-        for i, arm in enumerate(arms):
-            posterior = LinearPosterior(
-                set_arm(posterior.mean, arm, new.mean[i]),
-                set_arm(posterior.covariance, arm, new.covariance[i]),
-            )
-        return posterior
 
     def fit_anew(state: SwLinUcbState) -> SwLinUcbState:
         sums = sums_of(state.memory, spec.num_arms)
@@ -126,6 +115,20 @@ def window_radius(spec: BanditSpec, delta: float | None, precision: float, windo
         return norm
     logarithm = math.log((1 + window / precision) / delta)
     return norm * math.sqrt(precision) + spec.noise * math.sqrt((spec.context_dim + 1) * logarithm)
+
+
+def refit(
+    posterior: LinearPosterior, sums: Sums, arms: list[Array], precision: float
+) -> LinearPosterior:
+    """Only of the arms whose sums have changed."""
+    changed = jax.tree.map(lambda leaf: jnp.stack([leaf[arm] for arm in arms]), sums)
+    new = fit(changed, precision)
+    for i, arm in enumerate(arms):
+        posterior = LinearPosterior(
+            set_arm(posterior.mean, arm, new.mean[i]),
+            set_arm(posterior.covariance, arm, new.covariance[i]),
+        )
+    return posterior
 
 
 def without_oldest(state: SwLinUcbState) -> Sums:

@@ -4,17 +4,17 @@
     arm = argmax theta
 
 Trovo, Paladino, Restelli & Gatti (2020), "Sliding-window Thompson sampling for non-stationary
-settings". An arm that is not in the window has the prior Beta(1, 1). Rewards that are not coins are
-clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
+settings". An arm that is not in the window has the prior Beta(1, 1). Rewards that are not 0 or 1
+are clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
 
-Our reading: the window holds decisions. One whose reward has not come holds an empty place, and a
-reward that comes after its decision has left the window is not counted. The default window is ours,
-borrowed from what sliding-window UCB is often run with: 4 sqrt(T ln T), with T = 10,000 where the
-horizon is unknown.
+Our reading: the window holds decisions. One whose reward has not arrived leaves its place empty,
+and a reward that arrives after its decision has left the window is not counted. The default window
+is ours, borrowed from what sliding-window UCB is often run with: 4 sqrt(T ln T), with T = 10,000
+where the horizon is unknown.
 
-Use it when coins jump at unknown times: what is older than the window is gone for good, where a
-discount leaves a tail. Not when nothing drifts, for it never stops exploring. Not when there are
-nearly as many arms as pulls in the window: it cannot know them all at a time.
+Use it when Bernoulli arms jump at unknown times: what is older than the window is forgotten
+completely, where a discount leaves a tail. Not when nothing drifts: it never stops exploring. Not
+when there are nearly as many arms as pulls in the window.
 
 It ignores the context.
 """
@@ -26,8 +26,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.coins import Toss, choose_coin, is_won
-from driftbandits.parts.horizon import usual_window
+from driftbandits.numerics.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.horizon import usual_window
 
 EMPTY = -1
 
@@ -48,11 +48,11 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
     """Thompson sampling with Beta posteriors of the last pulls only.
 
     Args:
-        window: how many pulls count; none is 4 sqrt(T ln T).
+        window: how many pulls count; by default 4 sqrt(T ln T).
     """
     if window is None:
         window = usual_window(spec)
-    check.whole(window=window)
+    check.integer(window=window)
     size = min(window, spec.horizon or window)
 
     def init(key: Key) -> SwThompsonState:

@@ -9,9 +9,9 @@ of whichever arm. t counts the rewards so far; `scale` (B in the paper) is the w
 `spec.reward_range` unless given. The window, unless given, is 4 sqrt(T ln T), but at most T, where
 T is the horizon (10,000 where it is unknown).
 
-Use it when the means jump now and then, or move little within a window, and something is known of
-how fast. Not when there are many arms: what has fallen out of the window is tried again at once,
-so every arm costs pulls in every window.
+Use it when the means jump now and then, or move little within a window, and you know roughly how
+fast. Not with many arms: an arm that has dropped out of the window is tried again at once, so every
+arm costs pulls in every window.
 
 It ignores the context.
 """
@@ -23,8 +23,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law
-from driftbandits.parts.horizon import usual_window
+from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.horizon import usual_window
 
 
 class SwUcbState(NamedTuple):
@@ -42,15 +42,15 @@ def sw_ucb(
     """Upper confidence bounds over a sliding window, for means that jump.
 
     Args:
-        window: how many of the last rewards count, over all arms together; none is
+        window: how many of the last rewards count, over all arms together; by default
             4 sqrt(T ln T) for the horizon T, but at most T.
         xi: of the bonus, inside the square root.
-        scale: of the bonus; none is the width of the reward range.
+        scale: of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     scale = high - low if scale is None else scale
     size = usual_window(spec) if window is None else window
-    check.whole(window=size)
+    check.integer(window=size)
     check.not_negative(xi=xi, scale=scale)
     everyone = jnp.arange(spec.num_arms)
 
@@ -58,7 +58,14 @@ def sw_ucb(
         nothing = jnp.zeros(spec.num_arms)
         pulls = jnp.zeros(spec.num_arms, jnp.int32)
         nobody = jnp.full(size, -1, jnp.int32)
-        return SwUcbState(nobody, jnp.zeros(size), jnp.int32(0), pulls, nothing, nothing)
+        return SwUcbState(
+            arms=nobody,
+            rewards=jnp.zeros(size),
+            slot=jnp.int32(0),
+            pulls=pulls,
+            sums=nothing,
+            lap=nothing,
+        )
 
     def act(
         key: Key, state: SwUcbState, context: Array, available: Array
@@ -66,9 +73,9 @@ def sw_ucb(
         pulls = state.pulls
         held = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)  # min(t, window)
         index = state.sums / pulls + scale * jnp.sqrt(xi * jnp.log(held) / pulls)
-        law = greedy_law(jnp.where(pulls == 0, jnp.inf, index), available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, index), available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: SwUcbState, arm: Array, reward: Array) -> SwUcbState:
         slot = state.slot
@@ -80,12 +87,12 @@ def sw_ucb(
         # what the lap has added up, and starts from there.
         sums = jnp.where(slot == size - 1, lap, state.sums + gain - loss)
         return SwUcbState(
-            state.arms.at[slot].set(arm),
-            state.rewards.at[slot].set(reward),
-            (slot + 1) % size,
-            state.pulls + comes - goes,
-            sums,
-            lap,
+            arms=state.arms.at[slot].set(arm),
+            rewards=state.rewards.at[slot].set(reward),
+            slot=(slot + 1) % size,
+            pulls=state.pulls + comes - goes,
+            sums=sums,
+            lap=lap,
         )
 
     return Policy(init, act, learn)

@@ -4,10 +4,10 @@
     pull every arm M times in turn; from then on the arm whose last M rewards have the highest mean
 
 Levine, Crammer & Mannor (2017), "Rotting bandits"; with `doubling` its wSWA for an unknown horizon,
-which starts afresh in epochs of 1, 2, 4, ... pulls. sigma is `spec.noise`.
+which restarts in epochs of 1, 2, 4, ... pulls. sigma is `spec.noise`.
 
 Use it when an arm only loses by being pulled and the horizon is known. Not when arms recover, or
-take turns in being the best: the window is long, and arms are left for good.
+take turns being the best: the window is long, and an arm that was left is never tried again.
 
 It ignores the context.
 """
@@ -20,8 +20,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, greedy_law, set_arm
-from driftbandits.parts.windows import Windows, empty_windows, remember
+from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
+from driftbandits.numerics.windows import Windows, empty_windows, remember
 
 LONGEST_EPOCH = 2**24  # where the horizon is unknown the window stops growing here
 
@@ -59,9 +59,9 @@ def swa(spec: BanditSpec, *, alpha: float = 0.2, doubling: bool = False) -> Poli
         warming_up = pulls < sizes[state.epoch]
         turn = -pulls.astype(jnp.float32)
         scores = jnp.where((warming_up & available).any(), turn, state.sums)
-        law = greedy_law(scores, available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        probabilities = greedy_probabilities(scores, available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: SwaState, arm: Array, reward: Array) -> SwaState:
         windows = remember(state.windows, arm, reward)

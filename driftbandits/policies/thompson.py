@@ -1,4 +1,4 @@
-"""Thompson sampling for coins: pull the arm whose sampled mean is highest.
+"""Thompson sampling for Bernoulli rewards: pull the arm whose sampled mean is highest.
 
     theta_k ~ Beta(1 + wins_k, 1 + losses_k);   arm = argmax theta
 
@@ -6,8 +6,8 @@ Thompson (1933); Chapelle & Li (2011), "An empirical evaluation of Thompson samp
 are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win by a toss of a coin with
 that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
 
-Use it when rewards hold still: few policies lose less, and it has nothing to set. Not when they
-drift: its counts only grow, and it follows more and more slowly; `discounted_thompson` forgets.
+Use it when rewards do not drift: few policies lose less, and there is nothing to tune. Not when
+they do: its counts only grow, so it adapts ever more slowly; `discounted_thompson` forgets.
 
 It ignores the context.
 """
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.coins import Toss, choose_coin, is_won
 
 
 class ThompsonState(NamedTuple):
@@ -27,7 +27,7 @@ class ThompsonState(NamedTuple):
 
 
 def thompson(spec: BanditSpec) -> Policy:
-    """Thompson sampling with Beta posteriors; it believes that nothing drifts."""
+    """Thompson sampling with Beta posteriors; it assumes that nothing drifts."""
 
     def init(key: Key) -> ThompsonState:
         nothing = jnp.zeros(spec.num_arms, jnp.int32)

@@ -1,12 +1,12 @@
-"""UCB1: the mean plus a bonus for what is not known well.
+"""UCB1: the mean plus a bonus for uncertainty.
 
     index_k = mean_k + scale * sqrt(2 ln(t) / pulls_k),   infinite before the first pull
 
 Auer, Cesa-Bianchi & Fischer (2002), "Finite-time analysis of the multiarmed bandit problem". t
 counts the rewards so far; `scale` is the width of `spec.reward_range` unless given.
 
-Use it when rewards hold still and a rule without randomness is wanted. Not when they drift: it
-never forgets, so an arm that was good long ago stays good; `sw_ucb` and `d_ucb` forget.
+Use it when rewards do not drift and a deterministic rule is wanted. Not when they do: it never
+forgets, so an arm that was good long ago still looks good; `sw_ucb` and `d_ucb` forget.
 
 It ignores the context.
 """
@@ -18,7 +18,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import count_pull, draw, greedy_law
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
 
 
 class UcbState(NamedTuple):
@@ -27,10 +27,10 @@ class UcbState(NamedTuple):
 
 
 def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
-    """Upper confidence bounds; it believes that nothing drifts.
+    """Upper confidence bounds; it assumes that nothing drifts.
 
     Args:
-        scale: of the bonus; none is the width of the reward range.
+        scale: of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     if scale is None:
@@ -46,9 +46,9 @@ def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
         pulls = state.pulls
         time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
         index = state.sums / pulls + scale * jnp.sqrt(2 * jnp.log(time) / pulls)
-        law = greedy_law(jnp.where(pulls == 0, jnp.inf, index), available)
-        arm = draw(key, law)
-        return Decision(arm, law, arm), state
+        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, index), available)
+        arm = draw(key, probabilities)
+        return Decision(arm, probabilities, arm), state
 
     def learn(state: UcbState, arm: Array, reward: Array) -> UcbState:
         pulled = jnp.arange(spec.num_arms) == arm

@@ -1,7 +1,6 @@
 """Uniform: every available arm with the same probability; the upper end of the scale of regret.
 
-Use it when a comparison needs a mark to start from, or data without a slant are to be collected.
-Not when rewards count.
+Use it as a baseline, or to collect unbiased data. Not when rewards matter.
 
 It ignores the context.
 """
@@ -10,18 +9,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.parts.arms import draw, uniform_law
+from driftbandits.numerics.arms import draw, uniform_probabilities
 
 
 def uniform(spec: BanditSpec) -> Policy:
-    """Any available arm, whatever was paid."""
+    """Any available arm, whatever the rewards."""
 
     def init(key: Key) -> Array:
         return jnp.zeros(0)
 
     def act(key: Key, state: Array, context: Array, available: Array) -> tuple[Decision, Array]:
-        law = uniform_law(available)
-        return Decision(draw(key, law), law, ()), state
+        probabilities = uniform_probabilities(available)
+        return Decision(draw(key, probabilities), probabilities, ()), state
 
     def learn(state: Array, ticket: tuple[()], reward: Array) -> Array:
         return state

@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from driftbandits import check
-from driftbandits.experiment import Line
-from driftbandits.metrics import MORE_IS_BETTER, Estimate, estimate
+from driftbandits.experiments.experiment import Line
+from driftbandits.experiments.metrics import MORE_IS_BETTER, Estimate, estimate
+from driftbandits.experiments.results import Results
 from driftbandits.report.style import MEANINGS, Look, looks_of, number
-from driftbandits.results import Results, write_file
+from driftbandits.running.folder import write_file
 
 FORMATS = [".png", ".svg", ".pdf"]
 TOLD_APART = 12  # lines in a panel

@@ -6,8 +6,8 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from driftbandits.results import Results
-from driftbandits.theorem import DRAWS
+from driftbandits.experiments.results import Results
+from driftbandits.experiments.theorem import DRAWS
 
 ARM_COLOURS = ["#bbbbbb", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
 
@@ -49,23 +49,23 @@ def best_arms_figure(results: Results) -> Figure:
 
 
 def ratio_bound_figure(results: Results) -> Figure:
-    """The claimed bound and what laws with zero mean energy reach; and what is true."""
+    """The claimed bound and what probabilities with zero mean energy reach; and what is true."""
     table = results.table
     figure = Figure(figsize=(12, 4.6), layout="constrained")
     ratio, logit = figure.subplots(1, 2)
     n = table["num_arms"].to_numpy()
     drawn = 10 ** np.minimum(table["drawn_median_log10_ratio"].to_numpy(), 300)
-    ratio.loglog(n, drawn, "s:", color="#CC79A7", label=f"median of {DRAWS:,} random laws")
+    ratio.loglog(n, drawn, "s:", color="#CC79A7", label=f"median of {DRAWS:,} random draws")
     counter = table["counterexample_ratio"].to_numpy()
     ratio.loglog(n, counter, "o--", color="#D55E00", label="one winner, the others' logits at -10")
     claimed = table["claimed_ratio_bound"].to_numpy()
     ratio.loglog(n, claimed, color="#0072B2", linewidth=2, label="the bound that Theorem 1 claims")
-    ratio.set_title("p_max / p_min of laws with zero mean energy", loc="left", weight="bold")
+    ratio.set_title("p_max / p_min with zero mean energy", loc="left", weight="bold")
     ratio.set_ylabel("p_max / p_min")
     bound = table["largest_logit_bound"].to_numpy()
     logit.semilogx(n, bound, color="#009E73", linewidth=2, label="W((n - 1) / e), which bounds it")
     found = table["drawn_largest_logit"].to_numpy()
-    logit.semilogx(n, found, "s", color="#CC79A7", label=f"largest of {DRAWS:,} random laws")
+    logit.semilogx(n, found, "s", color="#CC79A7", label=f"largest of {DRAWS:,} random draws")
     logit.set_title("what is true: their largest logit is bounded", loc="left", weight="bold")
     logit.set_ylabel("largest logit")
     for axes in (ratio, logit):

@@ -6,11 +6,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from driftbandits.ranking import kinds_of, scores, shares, standings
+from driftbandits.experiments.ranking import kinds_of, scores, shares, standings
+from driftbandits.experiments.results import Results
 from driftbandits.report.style import MEANINGS
-from driftbandits.results import Results
 
-HOTTEST = 1.0  # blind play; what is worse has the same colour
+HOTTEST = 1.0  # uniform play; what is worse has the same colour
 
 
 def ranking_table(results: Results) -> pl.DataFrame:
@@ -40,7 +40,7 @@ def heat_map_figure(results: Results) -> Figure:
         rows = [field.policies.index(name) for name in order]
         draw_heat(axes, shares(field)[rows], order, problems)
         axes.set_title("tuned" if tuned else "default settings", loc="left", weight="bold")
-    one = "the worst policy's" if scores(results, False).blind is None else "uniform play's"
+    one = "the worst policy's" if scores(results, False).uniform is None else "uniform play's"
     figure.supxlabel(
         f"mean {MEANINGS[results.experiment.measure]} in % of {one}; best mean rank at the top; "
         "the best of each problem in bold",

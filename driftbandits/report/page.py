@@ -2,7 +2,8 @@
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,52 +13,57 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from driftbandits import check
-from driftbandits.experiment import Experiment
-from driftbandits.ranking import is_field
+from driftbandits.experiments.experiment import Experiment
+from driftbandits.experiments.ranking import is_field
+from driftbandits.experiments.results import Results
+from driftbandits.experiments.tuning import how_tuned
+from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
 from driftbandits.report.field import heat_map_figure, ranking_table
 from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
-from driftbandits.results import (
-    Results,
-    finished,
-    held,
-    read_results,
-    stored_experiment,
-    write_file,
-    write_json,
-)
-from driftbandits.tuning import how_tuned
-from driftbandits.verdicts import FAILS, HOLDS, UNDECIDED
+from driftbandits.running.folder import locked, write_file, write_json
+from driftbandits.running.store import finished, read_results, stored_experiment, table_on_disk
 
 PAGE = "report.html"
 SIGNS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?"}
 
 
-def write_report(folder: str | Path, title: str | None = None) -> Path:
-    """Draws and writes everything that a folder of results has to show; returns the page."""
+def write_report(
+    folder: str | Path, title: str | None = None, *, results: Iterable[Results] = ()
+) -> Path:
+    """Draws and writes everything that a folder of results has to show; returns the page.
+
+    Args:
+        folder: with at least one finished experiment.
+        title: of the page; None is made from the experiments.
+        results: those of the folder that the caller has in hand; the others are read.
+    """
     folder = Path(folder)
     places = finished(folder)
     if not places:
         check.fail("DIR", "a folder with at least one finished experiment", str(folder))
-    with held(folder):
-        looks = looks_of(name for place in places for name in stored_experiment(place).legend())
+    in_hand = {given.experiment.name: given for given in results}
+    with locked(folder):
+        looks = looks_of(name for place in places for name in legend(place, in_hand))
         sections, found = [], []
         for place in places:  # one after the other: a table may fill the memory
-            results = read_results(place)
-            sections.append(section(results, folder, looks))
-            found.append(results._replace(table=results.table.clear()))
-        claims = [
-            {"experiment": results.experiment.name, **claim}
-            for results in found
-            for claim in results.claims
-        ]
+            given = in_hand.get(place.name)
+            current = replace(given) if given else read_results(place)
+            sections.append(section(current, folder, looks))
+            found.append(table_on_disk(current, place))
+        claims = [claim for current in found for claim in current.named_claims()]
         write_json(folder / "claims.json", claims)
         page = render(title or default_title(found), sections, claims, found)
         write_file(folder / PAGE, page.encode())
     return folder / PAGE
+
+
+def legend(place: Path, in_hand: Mapping[str, Results]) -> list[str]:
+    given = in_hand.get(place.name)
+    return (given.experiment if given else stored_experiment(place)).legend()
 
 
 def render(

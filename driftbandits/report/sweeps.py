@@ -4,11 +4,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from driftbandits.experiment import Line
-from driftbandits.metrics import estimate
+from driftbandits.experiments.experiment import Line
+from driftbandits.experiments.metrics import estimate
+from driftbandits.experiments.results import Results
 from driftbandits.report.curves import draw_panel, dress, footnote, label_ends, thin_curves
 from driftbandits.report.style import MEANINGS, Look, number
-from driftbandits.results import Results
 
 RUN_COLOUR, MEAN_COLOUR = "#888888", "#0072B2"
 

@@ -2,15 +2,16 @@
 
 import polars as pl
 
-from driftbandits.metrics import (
+from driftbandits.experiments.metrics import (
     MORE_IS_BETTER,
     best_share,
     recovery_time,
     window_regret,
 )
+from driftbandits.experiments.results import Results
 from driftbandits.report.curves import thin_curves
-from driftbandits.results import Results, as_trace
-from driftbandits.traces import Trace
+from driftbandits.running.frames import frame_trace
+from driftbandits.simulation.traces import Trace
 
 
 def final_table(results: Results) -> pl.DataFrame:
@@ -23,7 +24,7 @@ def final_table(results: Results) -> pl.DataFrame:
     rows = []
     parts, finals = parts_of(results), results.final()
     for line in results.lines:
-        trace = as_trace(parts[line.policy, line.environment])
+        trace = frame_trace(parts[line.policy, line.environment])
         rows.append(
             {
                 "environment": line.environment_name,
@@ -53,7 +54,7 @@ def parts_of(results: Results) -> dict[tuple[str, str], pl.DataFrame]:
 
 
 def mean_recovery(trace: Trace) -> float | None:
-    """Over the runs in which something has changed; none where nothing has."""
+    """Over the runs in which something has changed; None where nothing has."""
     changed = trace.changes[:, -1] > 0
     return float(recovery_time(trace)[changed, -1].mean()) if changed.any() else None
 

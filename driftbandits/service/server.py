@@ -1,4 +1,4 @@
-"""From a command to a running worker: the database, the port, and a graceful stop."""
+"""Runs one worker: opens the database, listens on a port, and stops gracefully."""
 
 import asyncio
 import gc
@@ -14,14 +14,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from driftbandits.check import fail
-from driftbandits.service.app import Service
-from driftbandits.service.connection import Connections
-from driftbandits.service.keyring import digest_of, new_key
-from driftbandits.service.store import Store
+from driftbandits.service.http.app import Service
+from driftbandits.service.http.connections import Connections
+from driftbandits.service.http.keyring import digest_of, new_key
+from driftbandits.service.store.store import Store
 
-GRACE = 30.0  # seconds for answers that are on their way when it is told to stop
-BACKLOG = 2048  # connections that wait to be accepted
-ALONE = "alone"  # the worker of an embedded database: there is no other
+GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
+BACKLOG = 2048  # connections waiting to be accepted
+SINGLE_WORKER = "alone"  # with SQLite; a restarted worker is the same one
 
 
 def database_url(data: Path, database: str | None) -> str:
@@ -39,53 +39,55 @@ def serve(
     public_url: str | None,
     without_keys: bool,
 ) -> None:
-    """Runs one worker until it is told to stop."""
+    """Runs one worker until SIGINT or SIGTERM."""
     if without_keys and not is_loopback(host):
-        rule = "127.0.0.1, ::1 or localhost where there are no keys (make one: driftbandits keys)"
+        rule = "127.0.0.1, ::1 or localhost without keys (create one: driftbandits keys create)"
         fail("--host", rule, host)
     if database and not public_url and host in ("0.0.0.0", "::"):
-        fail("--url", f"given where --host is {host}, as other workers forward to it", None)
+        fail("--url", f"given when --host is {host}, as other workers forward to it", None)
     with ExitStack() as stack:
         if not database:
-            stack.callback(only_one(data).release)
+            stack.callback(lock_folder(data).release)
         store = Store(database_url(data, database))
         stack.callback(store.close)
-        listener = stack.enter_context(bound(host, port))
+        listener = stack.enter_context(listen(host, port))
         port = listener.getsockname()[1]
-        url = public_url or f"http://{in_brackets(host)}:{port}"
-        worker = ALONE if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+        url = public_url or f"http://{host_in_url(host)}:{port}"
+        worker = (
+            SINGLE_WORKER if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+        )
         service = Service(store, worker, url, open_to_all=without_keys)
         if not without_keys:
-            first_key(store)
+            create_first_key(store)
         print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
-        tune_the_interpreter()
+        tune_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run(service, listener))
 
 
 async def run(service: Service, listener: socket.socket) -> None:
-    """Until it is told to stop: then it answers what it accepted, and the rest with 503."""
-    told = asyncio.Event()
+    """Serves until a signal; then finishes accepted requests and answers others with 503."""
+    stop_requested = asyncio.Event()
 
     def stop() -> None:
         service.tell_to_stop()
-        told.set()
+        stop_requested.set()
 
-    on_signal(stop)
+    call_on_signal(stop)
     service.start()
     try:
-        connections = Connections(service.answer, service.limits)
+        connections = Connections(service.respond, service.limits)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(connections.new, sock=listener, backlog=BACKLOG)
-        await told.wait()
+        await stop_requested.wait()
         server.close()
-        await connections.close(GRACE)
+        await connections.close(GRACE_SECONDS)
     finally:
         await service.stop()
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The one in C; there is none for Windows."""
+    """uvloop's, or asyncio's where it is not available (Windows)."""
     try:
         import uvloop
     except ImportError:
@@ -93,7 +95,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def on_signal(stop: Callable[[], None]) -> None:
+def call_on_signal(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
@@ -102,10 +104,10 @@ def on_signal(stop: Callable[[], None]) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
-def tune_the_interpreter() -> None:
-    """What is here stays, and need not be looked through at every few hundred requests.
+def tune_interpreter() -> None:
+    """Keeps the garbage collector from scanning all modules every few hundred requests.
 
-    Its three busy threads wait for each other less long than they usually would.
+    The shorter switch interval lets its three busy threads wait less for each other.
     """
     sys.setswitchinterval(0.001)
     gc.collect()
@@ -114,8 +116,8 @@ def tune_the_interpreter() -> None:
 
 
 @contextmanager
-def opened(data: Path, database: str | None) -> Iterator[Store]:
-    """The store, for a moment, beside a service that may be running."""
+def open_store(data: Path, database: str | None) -> Iterator[Store]:
+    """The store of a service, which may be running."""
     store = Store(database_url(data, database))
     try:
         yield store
@@ -123,32 +125,32 @@ def opened(data: Path, database: str | None) -> Iterator[Store]:
         store.close()
 
 
-def only_one(data: Path) -> FileLock:
-    """An embedded database belongs to one process."""
+def lock_folder(data: Path) -> FileLock:
+    """An SQLite database belongs to one process."""
     data.mkdir(parents=True, exist_ok=True)
     lock = FileLock(data / "lock")
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        rule = "a folder that no other service uses (for several workers, use PostgreSQL)"
+        rule = "a folder that no other service is using (for several workers, use PostgreSQL)"
         fail("--data", rule, str(data))
     return lock
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # which tells whether another one does
+        listener.listen(BACKLOG)  # fails if another process does
     except (OSError, OverflowError) as error:
         listener.close()
-        fail("--port", f"a free one of {host} ({error})", port)
+        fail("--port", f"a free port of {host} ({error})", port)
     return listener
 
 
-def in_brackets(host: str) -> str:
+def host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
@@ -161,9 +163,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def first_key(store: Store) -> None:
-    """Without any key nobody could ask for anything."""
+def create_first_key(store: Store) -> None:
+    """A service without any key would be unusable."""
     if not store.keys():
         key = new_key()
-        store.add_key(digest_of(key), "admin", "the first")
-        print(f"The first key, with the role admin; it is shown only now:\n  {key}", flush=True)
+        store.add_key(digest_of(key), "admin", "first key")
+        print(
+            f"Created the first key, with the role admin. It is not shown again:\n  {key}",
+            flush=True,
+        )

@@ -1,0 +1,129 @@
+"""python -m benchmarks.revisions REVISION: this tree beside an older one, slice by slice.
+
+Engine, agent and service of both trees are started once and asked in turn, each slice in the order
+opposite to the one before, so that both meet the same machine. Prints the median of the ratios of
+neighbouring slices, now over before: below 1 is faster. Times are those on the core, which a busy
+machine changes least.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks.service import BATCH, CONNECTIONS, asking, service
+
+ROOT = Path(__file__).parents[1]
+SIMULATIONS = {"ucb": (20_000, 100), "tracker": (4_000, 60), "recurrent": (1_500, 4)}
+AGENTS = {"thompson": 1_000, "tracker": 1_000}  # pairs of a slice
+SERVED = {"thompson": None, "tracker": BATCH}  # pairs in a request
+SECONDS = 4.0  # of load in a slice of the service
+
+CHILD = """
+import sys, time
+from driftbandits import Agent, simulate
+
+agents = {}
+
+def engine(policy, horizon, runs):
+    simulate(policy, "sinusoidal", horizon=horizon, runs=runs, cores=1)
+
+def agent(policy, pairs):
+    bandit = agents.setdefault(policy, Agent([f"arm{i}" for i in range(10)], policy=policy))
+    for _ in range(pairs):
+        bandit.reward(bandit.decide().id, 1.0)
+
+for line in sys.stdin:
+    name, policy, *sizes = line.split()
+    begin = time.process_time()
+    {"engine": engine, "agent": agent}[name](policy, *map(int, sizes))
+    print(time.process_time() - begin, flush=True)
+"""
+
+
+@contextmanager
+def library(tree: Path, cache: str) -> Iterator[Callable[[str], float]]:
+    """A process with the code of a tree; given a line, it says how long it took."""
+    environment = os.environ | {"PYTHONPATH": str(tree), "JAX_COMPILATION_CACHE_DIR": cache}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", CHILD], env=environment, cwd=tree, **pipes)
+
+    def ask(line: str) -> float:
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    try:
+        yield ask
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def compare(what: str, turns: list[Callable[[], float]], repeats: int) -> None:
+    """`turns` are before and now; the first slice of each is to warm up."""
+    for turn in turns:
+        turn()
+    slices = []
+    for number in range(repeats):
+        order = [0, 1] if number % 2 == 0 else [1, 0]
+        taken = {place: turns[place]() for place in order}
+        slices.append((taken[0], taken[1]))
+    ratios = sorted(now / before for before, now in slices)
+    before, now = (statistics.median(each) for each in zip(*slices, strict=True))
+    print(
+        f"{what}: {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f}), "
+        f"medians {before:.4g} and {now:.4g}",
+        flush=True,
+    )
+
+
+def compare_libraries(trees: list[Path], repeats: int) -> None:
+    with ExitStack() as stack:
+        cache = stack.enter_context(tempfile.TemporaryDirectory())
+        asks = [stack.enter_context(library(tree, cache)) for tree in trees]
+        lines = [f"engine {name} {sizes[0]} {sizes[1]}" for name, sizes in SIMULATIONS.items()]
+        lines += [f"agent {name} {pairs}" for name, pairs in AGENTS.items()]
+        for line in lines:
+            turns = [lambda ask=ask, line=line: ask(line) for ask in asks]
+            compare(f"{line}, seconds", turns, repeats)
+
+
+def compare_services(trees: list[Path], repeats: int) -> None:
+    """Both are up all the time, but only one is asked at a time."""
+    with ExitStack() as stack:
+        served = []
+        for tree in trees:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            served.append(stack.enter_context(service(folder, tree)))
+        for policy, batch in SERVED.items():
+            takes = [asking(each, policy, batch, 0, policy) for each in served]
+            turns = [lambda take=take: take(SECONDS)["busy"] for take in takes]
+            how = f"batches of {batch}" if batch else "single pairs"
+            compare(f"service {policy}, {how}, us on the core per pair", turns, repeats)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.revisions", description=__doc__)
+    parser.add_argument("revision", help="the older one, as git knows it")
+    parser.add_argument("--repeats", type=int, default=9)
+    chosen = parser.parse_args()
+    assert set(CONNECTIONS) >= set(SERVED.values())
+    with tempfile.TemporaryDirectory() as folder:
+        old = Path(folder) / "old"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "-q", "--detach", str(old), chosen.revision], check=True)
+        try:
+            compare_libraries([old, ROOT], chosen.repeats)
+            compare_services([old, ROOT], chosen.repeats)
+        finally:
+            subprocess.run([*git, "remove", "--force", str(old)], check=True)
+
+
+if __name__ == "__main__":
+    main()

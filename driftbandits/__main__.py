@@ -1,0 +1,5 @@
+"""`python -m driftbandits` is the command line."""
+
+from driftbandits.cli.main import main
+
+main()

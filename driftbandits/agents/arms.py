@@ -1,0 +1,74 @@
+"""The arms of an agent: named, active or retired, each in one slot of the policy's memory."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from driftbandits import check
+from driftbandits.agents import checks
+
+
+class Arms:
+    """Arms come and go; the slots of retired ones stay theirs."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        checks.names("arms", names)
+        if not names:
+            check.fail("arms", "a list of at least one name", names)
+        self.names = list(names)  # of all arms, retired ones too, in the order of their slots
+        self._slots = {name: slot for slot, name in enumerate(names)}
+        self._active = np.ones(len(names), bool)  # spare slots are not active
+
+    @property
+    def slots(self) -> int:
+        """Arms that there is room for before the policy's memory must grow."""
+        return self._active.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the policy's memory must grow for one more arm."""
+        return len(self.names) == self.slots
+
+    @property
+    def retired(self) -> list[str]:
+        return [name for name, slot in self._slots.items() if not self._active[slot]]
+
+    def check_new(self, name: str) -> None:
+        checks.name("arm", name)
+        if name in self._slots:
+            check.fail("arm", "a new name (restore_arm brings back a retired one)", name)
+
+    def add(self, name: str) -> None:
+        """Into the first spare slot, which must be there."""
+        slot = len(self.names)
+        self._active[slot] = True
+        self._slots[name] = slot
+        self.names.append(name)
+
+    def retire(self, name: str) -> None:
+        slot = self._slot(name)
+        if self._active[slot] and self._active.sum() == 1:
+            check.fail("arm", "another than the last one that is not retired", name)
+        self._active[slot] = False
+
+    def restore(self, name: str) -> None:
+        self._active[self._slot(name)] = True
+
+    def widen(self, slots: int) -> None:
+        self._active = np.append(self._active, np.zeros(slots - self.slots, bool))
+
+    def mask(self, available: Sequence[str] | None) -> np.ndarray:
+        """(slots,) bool; the very same array for all requests that leave it open."""
+        if available is None:
+            return self._active
+        if isinstance(available, str) or not isinstance(available, Iterable):
+            check.fail("available", "a list of names", available)
+        mask = np.zeros_like(self._active)
+        mask[[self._slot(name) for name in available]] = True
+        mask &= self._active
+        if not mask.any():
+            check.fail("available", "a list with an arm that is not retired", list(available))
+        return mask
+
+    def _slot(self, name: str) -> int:
+        return self._slots[checks.arm(name, self._slots)]

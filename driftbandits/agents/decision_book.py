@@ -1,0 +1,198 @@
+"""The decision book: what becomes of every decision and every reward, decided in one place.
+
+A decision with an unknown id is new. It is open until its reward comes, its window passes or too
+many others wait; then it is a past decision. A reward of an open decision is learned; any other is
+a duplicate, contradictory, expired, unknown or elsewhere (`reward_verdicts`).
+
+`Agent` and the service's live bandits are both faces of this class. They differ in who makes ids,
+in who remembers past decisions (the book itself, or the service's log), and in how they refuse.
+Everything follows from the seed, and from what came in at which times: given the same, another book
+decides the same, bit for bit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from driftbandits.agents import checks
+from driftbandits.agents.arms import Arms
+from driftbandits.agents.learner import Learner
+from driftbandits.agents.open_decisions import OpenDecision, OpenDecisions
+from driftbandits.agents.requests import AgentDecision, DecisionRequest, PolicyInput
+from driftbandits.agents.reward_verdicts import (
+    LEARNED,
+    PastDecision,
+    RewardVerdict,
+    repeated,
+    verdict_on,
+)
+from driftbandits.agents.settings import AgentCounts, AgentSettings
+from driftbandits.core import BanditSpec
+
+Past = Mapping[str, PastDecision]  # by id
+
+
+class DecisionBatch(NamedTuple):
+    """Requests that are answered together, by id: what is asked for twice is decided once."""
+
+    new: dict[str, PolicyInput]
+    known: dict[str, OpenDecision | PastDecision]
+
+
+class RewardBatch(NamedTuple):
+    """Rewards that are learned together."""
+
+    verdicts: list[RewardVerdict]  # one for each reward that was given
+    new: dict[str, float]  # what is to be learned, by id
+
+
+class DecisionBook:
+    """A learner, its arms, the decisions that wait for their rewards, and a clock."""
+
+    def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
+        self.settings = checks.settings(settings)
+        self.arms = Arms(arms)
+        spec = BanditSpec(
+            num_arms=len(arms),
+            context_dim=len(self.settings.context),
+            horizon=self.settings.horizon,
+            reward_range=self.settings.reward_range,
+            noise=self.settings.noise,
+        )
+        self.learner = Learner(self.settings.policy, spec, self.settings.seed)
+        self.open = OpenDecisions(self.learner.ticket_width)
+        self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
+        self.now = 0.0  # the latest time that came in: time never goes back
+        self.rewards = self.expired = 0  # so far
+
+    @property
+    def counts(self) -> AgentCounts:
+        return AgentCounts(self.learner.decisions, self.rewards, self.expired)
+
+    # Decisions
+
+    def knows(self, id: str) -> bool:
+        return id in self.open.waiting or id in self.past
+
+    def admit(
+        self,
+        batch: DecisionBatch,
+        ids: Sequence[str],
+        requests: Sequence[DecisionRequest],
+        past: Past | None = None,
+    ) -> None:
+        """Takes the requests of one caller into a batch: all of them or, with InputError, none.
+
+        `past` is what is known of ids that are not open; None is what the book remembers.
+        """
+        past = self.past if past is None else past
+        waiting, columns = self.open.waiting, self.settings.context
+        new: dict[str, PolicyInput] = {}
+        known: dict[str, OpenDecision | PastDecision] = {}
+        for id, request in zip(ids, requests, strict=True):
+            if id in new or id in batch.new:
+                continue
+            decision = waiting.get(id) or past.get(id)
+            if decision is None:
+                context = checks.context_row(request.context, columns)
+                new[id] = PolicyInput(context, self.arms.mask(request.available))
+            else:  # now, as it may be forgotten before the answer
+                known[id] = decision
+        batch.new.update(new)
+        batch.known.update(known)
+
+    def decide(self, new: Mapping[str, PolicyInput]) -> None:
+        """Makes new decisions, which are open under their ids; `expire` makes room for them."""
+        if not new:
+            return
+        contexts = np.array([each.context for each in new.values()], np.float32)
+        acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
+        if not np.isfinite(acts.probabilities).all():
+            policy = self.settings.policy
+            raise RuntimeError(f"{policy} has diverged: its probabilities are not numbers")
+        self.open.add(list(new), self.now, acts, len(self.arms.names))
+
+    def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
+        """A decision as its caller sees it, with the names of the arms."""
+        names, probabilities = self.arms.names, decision.probabilities.tolist()
+        by_name = dict(zip(names, probabilities, strict=False))  # without arms that came later
+        return AgentDecision(id, names[decision.arm], probabilities[decision.arm], by_name)
+
+    # Rewards
+
+    def judge(self, rewards: Iterable[tuple[str, float]], past: Past | None = None) -> RewardBatch:
+        """What becomes of rewards; `settle` then learns the new ones."""
+        past = self.past if past is None else past
+        waiting, verdicts = self.open.waiting, []
+        new: dict[str, float] = {}
+        for id, reward in rewards:
+            if id in new:
+                verdicts.append(repeated(reward, new[id]))
+            elif id in waiting:
+                new[id] = reward
+                verdicts.append(LEARNED)
+            else:
+                verdicts.append(verdict_on(reward, past.get(id)))
+        return RewardBatch(verdicts, new)
+
+    def expire(self, now: float, room: int = 0) -> list[str]:
+        """Settles decisions whose window has passed; gives their ids, oldest first.
+
+        Where there is no room for so many more, the oldest ones go too.
+        """
+        self.set_clock(now)
+        window, most = self.settings.window, self.settings.max_open
+        over = [] if window is None else self.open.until(self.now - window)
+        crowded = self.open.oldest(len(self.open.waiting) + room - most)
+        ended = max(over, crowded, key=len)
+        self.settle(ended)
+        return ended
+
+    def set_clock(self, now: float) -> None:
+        self.now = max(self.now, now)
+
+    def settle(self, ids: list[str], rewards: list[float] | None = None) -> None:
+        """Open decisions become past ones: they have their rewards or, with None, are expired."""
+        expired = rewards is None
+        if expired:
+            self.expired += len(ids)
+        else:
+            self.rewards += len(ids)
+        if rewards is None and self.settings.default_reward is not None:
+            rewards = [self.settings.default_reward] * len(ids)
+        if ids and rewards is not None:
+            self.learner.learn(self.open.tickets_of(ids), np.array(rewards, np.float32))
+        for place, id in enumerate(ids):
+            kept = self.open.remove(id)
+            if self.settings.remember:
+                reward = None if rewards is None else rewards[place]
+                self.past[id] = PastDecision(kept.arm, kept.probabilities, reward, expired)
+        while len(self.past) > self.settings.remember:
+            del self.past[next(iter(self.past))]
+
+    # Arms
+
+    def add_arm(self, name: str) -> None:
+        """One more arm, which starts from the prior."""
+        self.arms.check_new(name)
+        if self.arms.is_full:
+            self.widen(2 * self.arms.slots)
+        self.arms.add(name)
+
+    def retire_arm(self, name: str) -> None:
+        self.arms.retire(name)
+
+    def restore_arm(self, name: str) -> None:
+        self.arms.restore(name)
+
+    def widen(self, slots: int) -> None:
+        """Grows the policy's memory, with everything that it has learned in place."""
+        self.arms.widen(slots)
+        self.open.tickets = self.learner.grow(slots, self.open.tickets)
+
+    def prepare_to_grow(self) -> None:
+        """Compiles, on any thread, what it will need with more arms, and changes nothing."""
+        spec, settings = self.learner.spec, self.settings
+        wider = spec._replace(num_arms=2 * spec.num_arms)
+        Learner(settings.policy, wider, settings.seed).warm_up()

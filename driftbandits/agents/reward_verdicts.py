@@ -1,0 +1,54 @@
+"""What becomes of a reward, by what is known of its decision."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+RewardStatus = Literal[
+    "learned",  # its decision was open
+    "duplicate",  # its decision has had this reward
+    "contradictory",  # its decision has had another reward
+    "expired",  # its decision waits no more: the window has passed, or too many waited
+    "unknown",  # no such decision is known
+    "elsewhere",  # its decision is known, but waits in the book of another worker
+]
+
+
+class RewardVerdict(NamedTuple):
+    """What becomes of one reward."""
+
+    status: RewardStatus
+    before: float | None = None  # the reward that this one contradicts
+
+
+# Made once, as most rewards are learned, and thousands of them in a second.
+LEARNED, DUPLICATE = RewardVerdict("learned"), RewardVerdict("duplicate")
+EXPIRED, UNKNOWN, ELSEWHERE = (
+    RewardVerdict("expired"),
+    RewardVerdict("unknown"),
+    RewardVerdict("elsewhere"),
+)
+
+
+class PastDecision(NamedTuple):
+    """A decision that does not wait for its reward any more, or not here."""
+
+    arm: int
+    probabilities: np.ndarray  # (arms of the moment,) float32
+    reward: float | None  # what was learned; None where it was forgotten
+    expired: bool
+    elsewhere: bool = False  # it waits, but in the book of another worker
+
+
+def verdict_on(reward: float, past: PastDecision | None) -> RewardVerdict:
+    """On a reward whose decision is not open."""
+    if past is None:
+        return UNKNOWN
+    if past.elsewhere:
+        return ELSEWHERE
+    return EXPIRED if past.expired else repeated(reward, past.reward)
+
+
+def repeated(reward: float, before: float | None) -> RewardVerdict:
+    """On a reward whose decision has had one."""
+    return DUPLICATE if reward == before else RewardVerdict("contradictory", before)

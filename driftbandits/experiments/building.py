@@ -1,0 +1,36 @@
+"""The policy and the environment of a line, built from text once per process.
+
+Checking an experiment, planning it and computing its pieces all ask here. A text is written out
+with every default first, so that the same line is the same text, and the same objects.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from driftbandits import check
+from driftbandits.choice import parse, with_defaults
+from driftbandits.core import Environment, Policy
+from driftbandits.environments import ENVIRONMENTS, build_environment
+from driftbandits.policies import POLICIES, build_policy
+
+TABLES: dict[str, dict[str, Any]] = {"policy": POLICIES, "environment": ENVIRONMENTS}
+
+
+def written_out(kind: str, text: str) -> str:
+    """A policy or an environment with every setting, in one order."""
+    choice = parse(kind, text)
+    check.known(kind, choice.name, TABLES[kind])
+    return str(with_defaults(choice, TABLES[kind]))
+
+
+def line_environment(text: str) -> Environment:
+    return build_environment(written_out("environment", text))
+
+
+def line_policy(text: str, environment: Environment, horizon: int) -> Policy:
+    return _policy(written_out("policy", text), environment, horizon)
+
+
+@lru_cache(maxsize=4096)  # lines; a policy is a few closures
+def _policy(text: str, environment: Environment, horizon: int) -> Policy:
+    return build_policy(text, environment.spec._replace(horizon=horizon))

@@ -1,0 +1,162 @@
+"""Policies of other libraries: any Python object that chooses arms and learns from rewards.
+
+Two interfaces are recognised by their methods. river: `pull(arms)` and `update(arm, reward)`, with
+the context as a dictionary where the methods take one. MABWiser: `predict()` and
+`partial_fit(arms, rewards)`, with the context as a row where `is_contextual`. For any other object,
+two functions choose and learn. Where a policy needs a context and the problem has none, it is the
+constant 1.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from driftbandits import check
+from driftbandits.core import BanditSpec
+
+Pull = Callable[[Any, Sequence[int], np.ndarray], Any]
+Update = Callable[[Any, int, float, np.ndarray], Any]
+
+
+class ExternalPolicy(NamedTuple):
+    """How to make a policy that is not written in JAX, and how to use it."""
+
+    make: Callable[..., Any]
+    pull: Pull | None = None
+    update: Update | None = None
+
+
+class Player(Protocol):
+    """A policy in one run."""
+
+    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+        """One of the available arms."""
+
+    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
+        """The reward of a pull, with the context that it was made in."""
+
+
+def external_policy(
+    make: Callable[..., Any], *, pull: Pull | None = None, update: Update | None = None
+) -> ExternalPolicy:
+    """A policy of another library, or of your own, for `simulate_external` and `compare_with`.
+
+    Args:
+        make: makes a fresh policy for each run. If it has an argument `seed`, it gets a different
+            one for each run, as in `lambda seed: river.bandit.UCB(delta=1, seed=seed)`.
+        pull: pull(policy, arms, context) returns one of the arms, which are the available ones.
+            None if the policy has the methods of river or MABWiser.
+        update: update(policy, arm, reward, context) learns from a reward. None if `pull` is None.
+    """
+    if not callable(make):
+        check.fail("make", "a function that makes a policy, as each run needs a fresh one", make)
+    if (pull is None) != (update is None):
+        check.fail("pull and update", "given both, or neither", (pull, update))
+    return ExternalPolicy(make, pull, update)
+
+
+def player_of(policy: ExternalPolicy, spec: BanditSpec, seed: int) -> Player:
+    """A fresh policy for one run."""
+    made = policy.make(seed=seed) if takes(policy.make, "seed") else policy.make()
+    if policy.pull is not None and policy.update is not None:
+        return Custom(made, policy.pull, policy.update)
+    if has(made, "pull", "update"):
+        return LikeRiver(made)
+    if has(made, "predict", "predict_expectations", "partial_fit", "arms"):
+        return LikeMabwiser(made, spec.num_arms)
+    check.fail(
+        "policy",
+        "an object with the methods of river (pull, update) or of MABWiser (predict, partial_fit), "
+        "or be given with the functions `pull` and `update`",
+        type(made).__name__,
+    )
+
+
+def has(policy: Any, *names: str) -> bool:
+    return all(hasattr(policy, name) for name in names)
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether it has an argument of this name; False where its signature is not known."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def context_or_one(context: np.ndarray) -> list[float]:
+    return context.tolist() if context.size else [1.0]
+
+
+class Custom:
+    """An object that is used through two functions."""
+
+    def __init__(self, policy: Any, pull: Pull, update: Update) -> None:
+        self._policy, self._pull, self._update = policy, pull, update
+
+    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+        return self._pull(self._policy, arms, context)
+
+    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
+        self._update(self._policy, arm, reward, context)
+
+
+class LikeRiver:
+    """The interface of river: it gets the available arms only."""
+
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+        self._pull_sees = takes(policy.pull, "context")
+        self._update_sees = takes(policy.update, "context")
+
+    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+        if self._pull_sees:
+            return self._policy.pull(arms, context=named(context))
+        return self._policy.pull(arms)
+
+    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
+        if self._update_sees:
+            self._policy.update(arm, named(context), reward)
+        else:
+            self._policy.update(arm, reward)
+
+
+def named(context: np.ndarray) -> dict[str, float]:
+    return {f"x{i}": value for i, value in enumerate(context_or_one(context))}
+
+
+class LikeMabwiser:
+    """The interface of MABWiser, which cannot choose before it has data for every arm.
+
+    So every arm is pulled once, when it is first available. Where some arms are not available, the
+    choice is the available one with the highest expectation.
+    """
+
+    def __init__(self, policy: Any, num_arms: int) -> None:
+        if set(policy.arms) != set(range(num_arms)):
+            check.fail("arms of the policy", f"the numbers of range({num_arms})", list(policy.arms))
+        self._policy = policy
+        self._pulls = [0] * num_arms
+        self._rewarded = False  # whether any reward came yet; they may be late
+
+    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+        arm = min(arms, key=self._pulls.__getitem__)
+        if self._rewarded and self._pulls[arm]:
+            arm = self._choose(arms, **self._seen(context))
+        self._pulls[arm] += 1
+        return arm
+
+    def _choose(self, arms: Sequence[int], **seen: Any) -> Any:
+        if len(arms) == len(self._pulls):
+            return self._policy.predict(**seen)
+        expectations = self._policy.predict_expectations(**seen)
+        return max(arms, key=expectations.__getitem__)
+
+    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
+        self._policy.partial_fit([arm], [reward], **self._seen(context))
+        self._rewarded = True
+
+    def _seen(self, context: np.ndarray) -> dict[str, Any]:
+        return {"contexts": [context_or_one(context)]} if self._policy.is_contextual else {}

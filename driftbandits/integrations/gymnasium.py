@@ -1,0 +1,228 @@
+"""Gymnasium: our environments as its environments, and its bandits for our policies."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Environment
+from driftbandits.environments import build_environment
+from driftbandits.extras import needs
+from driftbandits.integrations.foreign import ForeignObservation
+from driftbandits.integrations.stepping import SteppedRuns, StepResult
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.envs.registration import EnvSpec
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(needs(__name__, "gymnasium"), name=error.name) from error
+
+ENTRY = "driftbandits.integrations.gymnasium:BanditEnv"
+CONTEXT_BOUND = float(np.finfo(np.float32).max)  # Gymnasium wants one; the true one is unknown
+ObservationDict = dict[str, np.ndarray]
+AnyEnv = gymnasium.Env[Any, Any]
+
+
+def to_gymnasium(environment: Environment | str, *, horizon: int = 10_000) -> "BanditEnv":
+    """A Gymnasium environment whose episodes are runs of one of our environments.
+
+    An action is an arm, an observation has the `context` and the `available` arms, and the reward
+    is what the pulled arm pays. `info` has the arms' `mean` and which are `available`, both for
+    the next pull, and after a pull its `regret`. `reset(seed=s)` is run 0 of `simulate` with the
+    seed s, and each `reset()` after it the next run of that seed; `options={"run": 7}` is run 7.
+
+    Args:
+        environment: an environment, or its name as in "sinusoidal(max_consecutive=10)".
+        horizon: pulls of an episode, after which it is truncated; it is never terminated.
+    """
+    return BanditEnv(environment, horizon=horizon)
+
+
+class BanditEnv(gymnasium.Env[Any, Any]):
+    """What `to_gymnasium` returns."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium has it)
+    render_mode = None
+
+    def __init__(self, environment: Environment | str, *, horizon: int = 10_000) -> None:
+        check.integer(horizon=horizon)
+        settings = {"environment": environment, "horizon": horizon}
+        self.spec = EnvSpec("driftbandits/Bandit-v0", entry_point=ENTRY, kwargs=settings)
+        if isinstance(environment, str):
+            environment = build_environment(environment)
+        if environment.delay is not None:
+            rule = "without a delay, as a step of Gymnasium ends with its reward"
+            check.fail("environment", rule, settings["environment"])
+        self._environment, self._horizon = environment, horizon
+        known = environment.spec
+        self.reward_range = known.reward_range
+        self.action_space = spaces.Discrete(known.num_arms)
+        context = spaces.Box(-CONTEXT_BOUND, CONTEXT_BOUND, (known.context_dim,))
+        arms = spaces.MultiBinary(known.num_arms)
+        self.observation_space = spaces.Dict({"context": context, "available": arms})
+        self._seed: int | None = None
+        self._run = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObservationDict, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is None and self._seed is not None:
+            self._run += 1
+        else:
+            self._seed = int(self.np_random.integers(2**31)) if seed is None else seed
+            self._run = 0
+        self._run = (options or {}).get("run", self._run)
+        check.integer(seed=self._seed, run=self._run, at_least=0)
+        self._runs = SteppedRuns(self._environment, self._seed, range(self._run, self._run + 1))
+        self._time = 0
+        return observation_of(self._runs.latest), info_of(self._runs.latest)
+
+    def step(self, action: int) -> tuple[ObservationDict, float, bool, bool, dict[str, Any]]:
+        if self._seed is None:
+            raise gymnasium.error.ResetNeeded("call reset before the first step")
+        available = self._runs.latest.available[0]
+        if (
+            not check.is_integer(action)
+            or not 0 <= action < available.size
+            or not available[action]
+        ):
+            offer = np.flatnonzero(available).tolist()
+            check.fail("action", f"an available arm, of {offer} (info['available'])", action)
+        result = self._runs.pull(np.array([action], np.int32))
+        self._time += 1
+        reward, regret = float(result.reward[0]), float(result.regret[0])
+        truncated = self._time >= self._horizon
+        return (
+            observation_of(result),
+            reward,
+            False,
+            truncated,
+            {**info_of(result), "regret": regret},
+        )
+
+
+def observation_of(result: StepResult) -> ObservationDict:
+    return {"context": result.context[0], "available": result.available[0].astype(np.int8)}
+
+
+def info_of(result: StepResult) -> dict[str, Any]:
+    return {"available": result.available[0].astype(np.int8), "mean": result.mean[0]}
+
+
+def from_gymnasium(
+    environment: AnyEnv | str | Callable[[], AnyEnv],
+    *,
+    context: Callable[[Any], Any] | None = None,
+    available: Callable[[Mapping[str, Any]], Any] | None = None,
+    means: Callable[[Mapping[str, Any]], Any] | None = None,
+    reward_range: tuple[float, float] | None = None,
+    noise: float = 0.5,
+) -> "GymnasiumBandit":
+    """A Gymnasium environment for `simulate_external`.
+
+    It is meant for bandits: the actions are arms, and policies treat each step separately. An
+    episode that ends is followed by another one in the same run, so one-step episodes are fine.
+    Run r starts with `reset(seed=seed + r)`. For what `to_gymnasium` returns, no setting is needed.
+
+    Args:
+        environment: an environment with a Discrete action space, or what makes one, or its id.
+        context: from an observation to the context, a vector; None takes the whole of a Box, the
+            `context` of what `to_gymnasium` returns, and nothing of others.
+        available: from the info that comes with an observation to the mask of available arms;
+            None is `info["action_mask"]` where there is one, else all of them.
+        means: from the same info to the means of all arms, as in `lambda info:
+            info["thresholds"]`; None is unknown, and then so is the regret.
+        reward_range: lowest and highest reward, for policies that use it; None is what the
+            environment says, or else (0, 1).
+        noise: sub-Gaussian constant of the rewards, for the same.
+    """
+    if isinstance(environment, str):
+        environment = gymnasium.make(environment)
+    elif not isinstance(environment, gymnasium.Env):
+        environment = environment()
+    actions = environment.action_space
+    if not isinstance(actions, spaces.Discrete):
+        check.fail("environment", "one with a Discrete action space", actions)
+    check.positive(noise=noise)
+    default = default_reader(environment, int(actions.n))
+    read = Reader(
+        context or default.context, available or default.available, means or default.means
+    )
+    spec = BanditSpec(
+        int(actions.n),
+        vector(read.context(environment.observation_space.sample())).size,
+        reward_range=reward_range or stated_range(environment),
+        noise=noise,
+    )
+    return GymnasiumBandit(spec, environment, read)
+
+
+class Reader(NamedTuple):
+    """Where to find things in a Gymnasium environment."""
+
+    context: Callable[[Any], Any]  # of an observation
+    available: Callable[[Mapping[str, Any]], Any]  # of an info
+    means: Callable[[Mapping[str, Any]], Any]
+
+
+def default_reader(environment: AnyEnv, num_arms: int) -> Reader:
+    ours = isinstance(environment.unwrapped, BanditEnv)
+    mask, mean = ("available", "mean") if ours else ("action_mask", "")
+    return Reader(
+        context_reader(environment.observation_space),
+        lambda info: info.get(mask, np.ones(num_arms)),
+        lambda info: info.get(mean, np.full(num_arms, np.nan)),
+    )
+
+
+def vector(values: Any) -> np.ndarray:
+    return np.asarray(values, np.float32).ravel()
+
+
+def context_reader(space: spaces.Space[Any]) -> Callable[[Any], Any]:
+    if isinstance(space, spaces.Box):
+        return vector
+    if isinstance(space, spaces.Dict) and isinstance(space.get("context"), spaces.Box):
+        return lambda observation: observation["context"]
+    return lambda _: ()
+
+
+def stated_range(environment: AnyEnv) -> tuple[float, float]:
+    low, high = getattr(environment.unwrapped, "reward_range", (0.0, 1.0))
+    return (float(low), float(high)) if np.isfinite([low, high]).all() else (0.0, 1.0)
+
+
+class GymnasiumBandit:
+    """What `from_gymnasium` returns."""
+
+    def __init__(self, spec: BanditSpec, environment: AnyEnv, read: Reader) -> None:
+        self.spec = spec
+        self._environment, self._read = environment, read
+        self._first = int(environment.action_space.start)  # type: ignore[attr-defined]
+
+    def start(self, seed: int) -> ForeignObservation:
+        return self._observation(*self._environment.reset(seed=seed))
+
+    def pull(self, arm: int) -> tuple[float, ForeignObservation]:
+        action = np.int64(self._first + arm)
+        seen, reward, terminated, truncated, info = self._environment.step(action)
+        if terminated or truncated:
+            seen, info = self._environment.reset()
+        return float(reward), self._observation(seen, info)
+
+    def _observation(self, observation: Any, info: Mapping[str, Any]) -> ForeignObservation:
+        read = self._read
+        found = ForeignObservation(
+            vector(read.context(observation)),
+            vector(read.available(info)) > 0,
+            vector(read.means(info)),
+        )
+        spec = self.spec
+        sizes = spec.context_dim, spec.num_arms, spec.num_arms
+        for name, values, size in zip(ForeignObservation._fields, found, sizes, strict=True):
+            if values.size != size:
+                check.fail(name, f"of {size} numbers at every step", values.tolist())
+        return found

@@ -1,0 +1,42 @@
+"""Between the arrays of decisions and the bytes of their events."""
+
+import numpy as np
+
+from driftbandits.agents.requests import PolicyInput
+from driftbandits.agents.reward_verdicts import PastDecision
+from driftbandits.service.store.records import Event, LoggedDecision
+
+FLOAT = np.dtype("<f4")
+
+
+def probabilities_of(event: Event) -> np.ndarray:
+    """(arms of the moment,) float32"""
+    return np.frombuffer(event.probabilities or b"", FLOAT)
+
+
+def probability_table(events: list[Event]) -> np.ndarray:
+    """(decisions, arms) float32; an arm that came later had no chance before."""
+    rows = [event.probabilities or b"" for event in events]
+    longest = max(map(len, rows))
+    padded = b"".join(row.ljust(longest, b"\0") for row in rows)
+    return np.frombuffer(padded, FLOAT).reshape(len(rows), -1)
+
+
+def policy_input(event: Event, slots: int) -> PolicyInput:
+    """What the policy saw; slots that came later were not available."""
+    available = np.zeros(slots, bool)
+    logged = np.frombuffer(event.available or b"", bool)
+    available[: logged.size] = logged
+    return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+
+
+def past_decision(logged: LoggedDecision) -> PastDecision:
+    """A decision that does not wait here: without an outcome, it waits at another worker."""
+    decision, outcome = logged
+    return PastDecision(
+        arm=decision.arm or 0,
+        probabilities=probabilities_of(decision),
+        reward=None if outcome is None else outcome.reward,
+        expired=outcome is not None and outcome.kind == "expiry",
+        elsewhere=outcome is None,
+    )

@@ -1,0 +1,89 @@
+"""Probabilities of the available arms, and a draw of one arm from them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Key
+
+
+def require_some(available: Array) -> None:
+    """Refuses a mask without a single arm (where it can be looked at: not while tracing)."""
+    if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
+        check.fail("available", "true for at least one arm", available.tolist())
+
+
+def uniform_probabilities(available: Array) -> Array:
+    """The same for every available arm."""
+    require_some(available)
+    return available / jnp.sum(available)
+
+
+def greedy_probabilities(scores: Array, available: Array) -> Array:
+    """All mass on the best available arm, shared between ties."""
+    require_some(available)
+    scores = jnp.where(available, scores, -jnp.inf)
+    best = available & (scores == jnp.max(scores))
+    return best / jnp.sum(best)
+
+
+def softmax_probabilities(logits: Array, available: Array) -> Array:
+    """Boltzmann probabilities over the available arms."""
+    require_some(available)
+    return jax.nn.softmax(jnp.where(available, logits, -jnp.inf))
+
+
+def with_exploration(probabilities: Array, share: float, available: Array) -> Array:
+    """A uniform arm with the probability `share`, else one by `probabilities`."""
+    return (1 - share) * probabilities + share * uniform_probabilities(available)
+
+
+class Scan(NamedTuple):
+    """Where `draw` is on its way along the arms."""
+
+    mass: Array  # () float32, of all arms so far
+    arm: Array  # () int32, the next one
+    last: Array  # () int32, the last one that has any mass
+    chosen: Array  # () int32, how many did not reach the level
+
+
+def draw(key: Key, probabilities: Array) -> Array:
+    """One arm, by one uniform number; never one of probability zero.
+
+    Rounding may take the level past the last mass; then it is the last arm that has any.
+    Probabilities that are NaN or all zero give the arm -1, which the simulator refuses.
+    """
+    total = jnp.sum(probabilities)
+    level = jax.random.uniform(key) * total
+
+    def add_arm(scan: Scan, mass: Array) -> tuple[Scan, None]:
+        cumulative = scan.mass + mass
+        last = jnp.where(mass > 0, scan.arm, scan.last)
+        return Scan(cumulative, scan.arm + 1, last, scan.chosen + (cumulative <= level)), None
+
+    # One kernel where the arms are few; jnp.cumsum would cost more than all the rest of a step.
+    zero = jnp.int32(0)
+    start = Scan(jnp.zeros(()), zero, zero, zero)
+    end, _ = jax.lax.scan(add_arm, start, probabilities, unroll=16)
+    arm = jnp.minimum(end.chosen, end.last)
+    return jnp.where(jnp.isfinite(total) & (total > 0), arm, -1)
+
+
+def set_arm(values: Array, arm: Array, value: Array) -> Array:
+    """`values` with the row of one arm replaced: a masked copy, which vectorises over runs."""
+    chosen = jnp.arange(values.shape[0]) == arm
+    return jnp.where(chosen.reshape((-1,) + (1,) * (values.ndim - 1)), value, values)
+
+
+def count_pull(pulls: Array, arm: Array) -> Array:
+    """The pulls of every arm after one more of this arm."""
+    return pulls + (jnp.arange(pulls.size) == arm)
+
+
+def context_or_one(context: Array) -> Array:
+    """The context, or a constant where the problem has none."""
+    return context if context.shape[-1] else jnp.ones(1)

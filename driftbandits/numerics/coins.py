@@ -1,0 +1,50 @@
+"""Thompson sampling of coins: a mean drawn from each Beta posterior, the highest one is pulled.
+
+Rewards that are not coins are clipped to their range, scaled to [0, 1] and turned into a win by a
+toss of a coin with that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling",
+algorithm 2.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import Decision, Key
+from driftbandits.numerics.arms import require_some
+from driftbandits.numerics.beta import best_coin_probabilities
+from driftbandits.numerics.gamma import sample_log_gamma
+from driftbandits.numerics.shares import share_of
+
+
+class Toss(NamedTuple):
+    """The ticket of a pull whose reward will be turned into a coin."""
+
+    arm: Array  # () int32
+    level: Array  # () float32, uniform; the coin comes up a win where the reward is above it
+
+
+def choose_coin(key: Key, wins: Array, losses: Array, available: Array) -> Decision:
+    """The arm whose mean, drawn from Beta(1 + wins, 1 + losses), is highest; counts may be broken.
+
+    Its ticket is a `Toss`.
+    """
+    require_some(available)
+    odds_key, level_key = jax.random.split(key)
+    a, b = (1 + count.astype(jnp.float32) for count in (wins, losses))
+    odds = sample_log_odds(odds_key, a, b)
+    arm = jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32)
+    toss = Toss(arm, jax.random.uniform(level_key))
+    return Decision(arm, best_coin_probabilities(a, b, available), toss)
+
+
+def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
+    """log(theta / (1 - theta)), theta ~ Beta(a, b): near 1 float32 cannot tell thetas apart."""
+    wins, losses = jnp.split(sample_log_gamma(key, jnp.concatenate([a, b])), 2)
+    return wins - losses
+
+
+def is_won(toss: Toss, reward: Array, reward_range: tuple[float, float]) -> Array:
+    """Whether the coin that stands for this reward came up a win."""
+    return toss.level < share_of(reward, reward_range)

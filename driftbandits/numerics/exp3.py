@@ -1,0 +1,55 @@
+"""Exponential weights that learn from the pulled arm alone: what the Exp3 family shares.
+
+    p_k = (1 - gamma) w_k / sum_j w_j + gamma / A,   over the A available arms
+    x' = x / p_a for the pulled arm a, x the reward's share of its range;   w_a *= exp(gamma x' / K)
+
+Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem". Weights
+are kept as logarithms with the highest at 0, so that they never overflow; probabilities and updates
+depend on their ratios alone. The exponent is at most A / K <= 1, since p_a >= gamma / A.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import Decision, Key
+from driftbandits.numerics.arms import draw, softmax_probabilities, with_exploration
+
+
+class Exp3Ticket(NamedTuple):
+    arm: Array  # () int32
+    probability: Array  # () float32, of this arm when it was chosen
+
+
+def check_gamma(gamma: float) -> None:
+    if not check.is_number(gamma) or not 0 < gamma <= 1:
+        check.fail("gamma", "a number in (0, 1]", gamma)
+
+
+def exp3_gamma(num_arms: int, horizon: int) -> float:
+    """min(1, sqrt(K ln K / ((e - 1) T))): corollary 3.2 of the paper, for gains up to T."""
+    return min(1.0, math.sqrt(num_arms * math.log(num_arms) / ((math.e - 1) * horizon)))
+
+
+def choose_by_weight(key: Key, log_weights: Array, gamma: float, available: Array) -> Decision:
+    """Its ticket is an `Exp3Ticket`."""
+    by_weight = softmax_probabilities(log_weights, available)
+    probabilities = with_exploration(by_weight, gamma, available)
+    arm = draw(key, probabilities)
+    chosen = jnp.arange(probabilities.size) == arm
+    ticket = Exp3Ticket(arm, jnp.sum(jnp.where(chosen, probabilities, 0.0)))
+    return Decision(arm, probabilities, ticket)
+
+
+def gains(ticket: Exp3Ticket, share: Array, gamma: float, num_arms: int) -> Array:
+    """What the reward adds to each log weight."""
+    pulled = jnp.arange(num_arms) == ticket.arm
+    return jnp.where(pulled, gamma / num_arms * share / ticket.probability, 0.0)
+
+
+def normalised(log_weights: Array) -> Array:
+    """The same ratios, with the highest weight at 1."""
+    return log_weights - jnp.max(log_weights)

@@ -1,0 +1,1 @@
+"""The tracker and its parts: a policy that finds out by itself how fast rewards drift."""

@@ -1,0 +1,46 @@
+"""Which of two tracks to follow, by what following each has paid: Thompson sampling of the two.
+
+Only steps in which they name different arms count, and old ones fade.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import ndtr
+
+DOUBT = 1.0  # rewards that each is given before any
+MEMORY = 0.9998
+
+
+class Gate(NamedTuple):
+    followed: Array  # (2,) float32, how often each was followed, faded
+    mean: Array  # (2,) float32, what it paid
+    squares: Array  # () float32, of the distances from the means, faded
+
+
+def new_gate() -> Gate:
+    return Gate(jnp.zeros(2), jnp.zeros(2), jnp.zeros(()))
+
+
+def chance_of_second(gate: Gate, reward_variance: Array) -> Array:
+    """The probability that the second pays more."""
+    noise = (gate.squares + 2 * DOUBT * reward_variance) / (jnp.sum(gate.followed) + 2 * DOUBT)
+    deviation = jnp.sqrt(noise * jnp.sum(1 / (gate.followed + DOUBT)))
+    return ndtr((gate.mean[1] - gate.mean[0]) / deviation)
+
+
+def update_gate(gate: Gate, follows: Array, reward: Array, judges: Array) -> Gate:
+    """After a reward; `follows` says whose best arm was pulled (one track alone needs no gate)."""
+    if follows.size == 1:
+        return gate
+    counts = judges & (follows[0] != follows[1])
+    followed = MEMORY * gate.followed + follows
+    apart = reward - gate.mean
+    mean = gate.mean + jnp.where(follows, apart / jnp.maximum(followed, 1.0), 0.0)
+    squares = MEMORY * gate.squares + jnp.sum(apart * (reward - mean), where=follows)
+    return Gate(
+        jnp.where(counts, followed, gate.followed),
+        jnp.where(counts, mean, gate.mean),
+        jnp.where(counts, squares, gate.squares),
+    )

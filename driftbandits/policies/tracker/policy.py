@@ -1,0 +1,160 @@
+"""The tracker: finds out by itself how fast rewards drift, from not at all to fast.
+
+    per arm a bank of Kalman filters, reward = z'm + noise, m drifting by q_j: experts j
+    weights_j  *= Student's density of expert j's error; then experts mix their states
+    mean_k      = sum_j weights_j z'm_jk
+    variance_k  = sum_j weights_j (noise_j z'P_jk z + (z'm_jk - mean_k)^2)
+    N_k         = sum_j weights_j noise_j / variance_k
+    index_k     = mean_k + sqrt(variance_k (width + growth ln(sum_l N_l / N_k)))
+    index_last += effect of the streak, with the probability that there is one
+    p           = inverse gap weights of the index: every arm has a chance, known exactly
+
+z = (context / its root mean square so far, 1). A streak is a row of pulls of the same arm. Each arm
+is pulled `first_pulls` times first. With a context, a second bank adds random Fourier features of
+the context to z; a gate follows the index of one bank or the other with the probability that it
+pays more, judged by what following each has paid.
+
+Research of our own; docs/tracker.md has the pseudocode, the reason for every constant and the
+evidence. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 1988), fixed share
+(Herbster & Warmuth, 1998), spike and slab (Mitchell & Beauchamp, 1988), inverse gap weighting (Abe
+& Long, 1999), random Fourier features (Rahimi & Recht, 2007). It knows the number of arms and the
+dimension of the context, but not the horizon, the scale or noise of the rewards, or how they drift.
+
+A late reward reduces only the uncertainty that existed at the pull, not the drift since. An arm
+that becomes available late starts from the mean of all rewards. Time and memory grow with num_arms
+times the square of the context's dimension plus 17.
+
+Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
+rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do
+not drift, about one run in a hundred stays with the second-best arm for long.
+"""
+
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.policies.tracker import step, tracks
+from driftbandits.policies.tracker.fourier import random_waves
+from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_state
+from driftbandits.policies.tracker.tracks import Constants, Learning
+
+FIRST_PULLS, FIRST_PULLS_WITH_CONTEXT = 2, 8
+WAVE_DRIFTS = (0.0, 1e-3)
+WAVE_PRIOR = 1.0
+WAVE_LENGTH = 1.5  # in root mean squares of the context
+
+
+def tracker(
+    spec: BanditSpec,
+    *,
+    drifts: tuple[float, ...] = (0.0, 1e-5, 1e-4, 1e-3, 1e-2),
+    share: float = 1e-4,
+    prior: float = 1.5,
+    slope_prior: float = 3.0,
+    slope_speed: float = 30.0,
+    width: float = 1.0,
+    growth: float = 1.0,
+    first_pulls: int | None = None,
+    memory: float = 0.999,
+    doubt: float = 2.0,
+    effect: float = 0.01,
+    randomness: float = 0.1,
+    waves: int = 16,
+) -> Policy:
+    """Kalman filters from static to fast, weighed by their predictions, and one optimistic index.
+
+    Args:
+        drifts: q_j, the variance per step that each expert assumes, in units of the noise; the
+            belief in each is half of that in the one before.
+        share: chance per reward that another expert becomes the right one.
+        prior: variance of an arm's level, in units of the noise.
+        slope_prior: variance of the slopes of the context.
+        slope_speed: how much faster than levels slopes drift.
+        width: of the optimism: 1 is one standard deviation, before it grows.
+        growth: of the squared width with the logarithm of an arm's share in what is known.
+        first_pulls: of each arm before anything else; by default 2, or 8 with a context.
+        memory: how much of the squared errors is kept at each reward; they tell the noise.
+        doubt: how many rewards the variance of all rewards counts for in the noise.
+        effect: chance that the length of a streak has an effect, before evidence; 0 is never.
+        randomness: scale of the gaps, in widths; 0 always pulls the arm with the highest index.
+        waves: Fourier features of the context in the second bank; 0 leaves it out.
+    """
+    check.not_negative(randomness=randomness, width=width, growth=growth)
+    check.positive(prior=prior, slope_prior=slope_prior, slope_speed=slope_speed, doubt=doubt)
+    check.probability(share=share, memory=memory, effect=effect)
+    check.integer(waves=waves, at_least=0)
+    if first_pulls is None:
+        first_pulls = FIRST_PULLS_WITH_CONTEXT if spec.context_dim else FIRST_PULLS
+    check.integer(first_pulls=first_pulls)
+    check_drifts(drifts)
+    waves = waves if spec.context_dim else 0
+    constants = constants_of_tracks(
+        (drifts, WAVE_DRIFTS),
+        context_dim=spec.context_dim,
+        more_features=waves,
+        prior=prior,
+        slope_prior=slope_prior,
+        slope_speed=slope_speed,
+        learning=Learning(share, memory, doubt, width, growth),
+    )
+
+    def init(key: Key) -> TrackerState:
+        features = random_waves(key, waves, spec.context_dim, WAVE_LENGTH)
+        return start_state(constants, features, spec.num_arms, spec.context_dim)
+
+    def act(
+        key: Key, state: TrackerState, context: Array, available: Array
+    ) -> tuple[Decision, TrackerState]:
+        state, scaled = step.see_context(state, context)
+        return step.decide(
+            key,
+            state,
+            constants,
+            step.features_of(state, scaled),
+            available,
+            first_pulls=first_pulls,
+            effect_prior=effect,
+            randomness=randomness,
+        )
+
+    def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:
+        return step.learn(state, constants, ticket, reward)
+
+    return Policy(init, act, learn)
+
+
+def check_drifts(drifts: tuple[float, ...]) -> None:
+    if not isinstance(drifts, list | tuple) or not drifts:
+        check.fail("drifts", "a list of at least one number", drifts)
+    for drift in drifts:
+        check.not_negative(drifts=drift)
+
+
+def constants_of_tracks(
+    drifts: tuple[tuple[float, ...], tuple[float, ...]],
+    *,
+    context_dim: int,
+    more_features: int,
+    prior: float,
+    slope_prior: float,
+    slope_speed: float,
+    learning: Learning,
+) -> list[Constants]:
+    """Of the track of the context and, if there are more features, of the one that has them too.
+
+    Args:
+        drifts: of the experts of either.
+        context_dim: slopes of the context, before the level.
+        more_features: before the context in the second track.
+        prior: variance of a level.
+        slope_prior: variance of a slope.
+        slope_speed: how much faster than levels slopes drift.
+        learning: of both.
+    """
+    first, second = drifts
+    speeds, priors = [slope_speed] * context_dim + [1.0], [slope_prior] * context_dim + [prior]
+    found = [tracks.constants(first, speeds=speeds, prior=priors, learning=learning)]
+    if more_features:
+        speeds, priors = [1.0] * more_features + speeds, [WAVE_PRIOR] * more_features + priors
+        found.append(tracks.constants(second, speeds=speeds, prior=priors, learning=learning))
+    return found

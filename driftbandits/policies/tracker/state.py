@@ -1,0 +1,51 @@
+"""What the tracker remembers, and what it must remember of one decision."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.policies.tracker import tracks
+from driftbandits.policies.tracker.fourier import Waves
+from driftbandits.policies.tracker.gate import Gate, new_gate
+from driftbandits.policies.tracker.seen_rewards import SeenRewards, no_rewards
+from driftbandits.policies.tracker.streaks import Effect, Streaks, no_streaks
+from driftbandits.policies.tracker.tracks import Constants, Track
+
+
+class TrackerState(NamedTuple):
+    tracks: tuple[Track, ...]  # of the context and, where there is one, of waves over it
+    gate: Gate  # between the two
+    seen: SeenRewards
+    streaks: Streaks
+    waves: Waves
+    pulls: Array  # (num_arms,) int32
+    context_squares: Array  # (context_dim,) float32, sum over the contexts
+    time: Array  # () int32, decisions
+    last_reward_time: Array  # () int32, decisions when a reward was last learned
+
+
+class TrackerTicket(NamedTuple):
+    features: tuple[Array, ...]  # of each track
+    arm: Array  # () int32
+    effect: Effect  # of the streak
+    repeats: Array  # () bool, whether the arm was the last one pulled
+    first_pull: Array  # () bool, whether it was one of the first pulls of an arm
+    follows: Array  # (tracks,) bool, whose best arm it was
+    time: Array  # () int32
+
+
+def start_state(
+    constants: list[Constants], waves: Waves, num_arms: int, context_dim: int
+) -> TrackerState:
+    return TrackerState(
+        tracks=tuple(tracks.start(own, num_arms) for own in constants),
+        gate=new_gate(),
+        seen=no_rewards(),
+        streaks=no_streaks(),
+        waves=waves,
+        pulls=jnp.zeros(num_arms, jnp.int32),
+        context_squares=jnp.zeros(context_dim),
+        time=jnp.int32(0),
+        last_reward_time=jnp.int32(0),
+    )

@@ -1,0 +1,147 @@
+"""One step of the tracker: a decision, and what is learned from its reward."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import Decision, Key
+from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
+from driftbandits.policies.tracker import streaks, tracks
+from driftbandits.policies.tracker.advice import advise, mixed
+from driftbandits.policies.tracker.fourier import wave_features
+from driftbandits.policies.tracker.gate import update_gate
+from driftbandits.policies.tracker.seen_rewards import add_reward, reward_variance
+from driftbandits.policies.tracker.state import TrackerState, TrackerTicket
+from driftbandits.policies.tracker.streaks import Streaks
+from driftbandits.policies.tracker.tracks import Constants, Forecast, Track
+
+
+def see_context(state: TrackerState, context: Array) -> tuple[TrackerState, Array]:
+    """At the start of a decision; with the context in units of its root mean square so far.
+
+    A coordinate that was always 0 stays 0.
+    """
+    time, squares = state.time + 1, state.context_squares + context**2
+    mean_square = squares / time
+    scaled = context / jnp.sqrt(jnp.where(mean_square > 0, mean_square, 1.0))
+    return state._replace(time=time, context_squares=squares), scaled
+
+
+def features_of(state: TrackerState, scaled: Array) -> tuple[Array, ...]:
+    """Of each track."""
+    linear = jnp.append(scaled, 1.0)
+    if not state.waves.phases.size:
+        return (linear,)
+    return linear, jnp.append(wave_features(state.waves, scaled), linear)
+
+
+def decide(
+    key: Key,
+    state: TrackerState,
+    constants: list[Constants],
+    features: tuple[Array, ...],
+    available: Array,
+    *,
+    first_pulls: int,
+    effect_prior: float,
+    randomness: float,
+) -> tuple[Decision, TrackerState]:
+    """Draws an arm by the features of every track; the state has seen the context already."""
+    effect = streaks.current_effect(state.streaks, effect_prior)
+    effect_by_arm = streaks.effect_by_arm(state.streaks, effect, available.size)
+    advice = [
+        advise(
+            *tracks.mean_and_width(track, own, z),
+            effect_by_arm=effect_by_arm,
+            effect_chance=effect.chance,
+            randomness=randomness,
+            available=available,
+        )
+        for track, own, z in zip(state.tracks, constants, features, strict=True)
+    ]
+    first_pull = jnp.any(available & (state.pulls < first_pulls))
+    advised = mixed(advice, state.gate, reward_variance(state.seen))
+    fewest_pulls = greedy_probabilities(-state.pulls, available)
+    probabilities = jnp.where(first_pull, fewest_pulls, advised)
+    arm = draw(key, probabilities)
+    follows = jnp.stack([own.best[arm] > 0 for own in advice])
+    repeats = (arm == state.streaks.arm) & (state.streaks.length > 0)
+    ticket = TrackerTicket(features, arm, effect, repeats, first_pull, follows, state.time)
+    state = state._replace(
+        streaks=streaks.add_pull(state.streaks, arm), pulls=count_pull(state.pulls, arm)
+    )
+    return Decision(arm, probabilities, ticket), state
+
+
+def learn(
+    state: TrackerState, constants: list[Constants], ticket: TrackerTicket, reward: Array
+) -> TrackerState:
+    """After the reward of one decision, at once or late."""
+    seen, relative = add_reward(state.seen, reward)
+    judges, steps = ~ticket.first_pull, state.time - state.last_reward_time
+    forecasts = forecast_all(state, constants, ticket)
+    learned = [
+        tracks.learn(
+            track,
+            own,
+            forecast,
+            arm=ticket.arm,
+            reward=relative - expected_effect(ticket),
+            reward_variance=reward_variance(seen),
+            judges=judges,
+            steps=steps,
+        )
+        for track, own, forecast in zip(state.tracks, constants, forecasts, strict=True)
+    ]
+    never_pulled = state.pulls == 0
+    doubt = constants[0].learning.doubt
+    return state._replace(
+        tracks=tuple(tracks.set_level(track, never_pulled, seen.mean) for track in learned),
+        gate=update_gate(state.gate, ticket.follows, relative, judges),
+        seen=seen,
+        streaks=learn_streak(
+            state.streaks, ticket, state.tracks[0], forecasts[0], reward=relative, doubt=doubt
+        ),
+        last_reward_time=state.time,
+    )
+
+
+def forecast_all(
+    state: TrackerState, constants: list[Constants], ticket: TrackerTicket
+) -> list[Forecast]:
+    """Of the ticket's reward, by every track; drift was let in up to the last reward."""
+    drift_steps = jnp.maximum(state.last_reward_time - ticket.time + 1, 0)
+    return [
+        tracks.forecast_reward(track, own, z, ticket.arm, drift_steps)
+        for track, own, z in zip(state.tracks, constants, ticket.features, strict=True)
+    ]
+
+
+def expected_effect(ticket: TrackerTicket) -> Array:
+    """What the streak is expected to add to the reward."""
+    return jnp.where(ticket.repeats, ticket.effect.chance * ticket.effect.size, 0.0)
+
+
+def learn_streak(
+    known: Streaks,
+    ticket: TrackerTicket,
+    track: Track,
+    forecast: Forecast,
+    *,
+    reward: Array,
+    doubt: float,
+) -> Streaks:
+    """Evidence for an effect of the streak, from a pull in a row."""
+    experts = track.experts
+    error = reward - experts.weights @ forecast.mean
+    noise = experts.noise[0]  # of the static expert
+    weighed = streaks.add_evidence(
+        known,
+        ticket.effect,
+        error=error,
+        variance=noise + experts.weights @ (experts.noise * forecast.variance),
+        noise=noise,
+        freedom=experts.error_count + doubt,
+    )
+    counts = ticket.repeats & ~ticket.first_pull
+    return jax.tree.map(lambda new, old: jnp.where(counts, new, old), weighed, known)

@@ -1,0 +1,135 @@
+"""What rewards depend on, followed by a bank of experts: levels, slopes, and how fast they drift.
+
+One track is one set of features: its bank of filters, and how much each expert is trusted.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from driftbandits.policies.tracker import experts, kalman
+from driftbandits.policies.tracker.experts import Experts
+from driftbandits.policies.tracker.kalman import Bank, World
+
+
+class Track(NamedTuple):
+    bank: Bank
+    experts: Experts
+
+
+class Learning(NamedTuple):
+    """How a track learns, and how optimistic it is: settings of the policy."""
+
+    share: float  # of the experts' weights that goes back to the belief at every reward
+    memory: float  # of the noise
+    doubt: float  # how many rewards the variance of all rewards counts for in the noise
+    width: float  # squared, of the optimism, in standard deviations
+    growth: float  # of the squared width
+
+
+class Constants(NamedTuple):
+    """What a track takes the world to be, and how it learns."""
+
+    world: World
+    belief: Array  # (experts,) weights before any reward
+    learning: Learning
+
+
+class Forecast(NamedTuple):
+    """Of one arm's reward, by every expert."""
+
+    mean: Array  # (experts,)
+    variance: Array  # (experts,) in units of its noise
+    gain: Array  # (experts, dim) covariance of the coefficients with the reward
+
+
+def constants(
+    drifts: tuple[float, ...], *, speeds: list[float], prior: list[float], learning: Learning
+) -> Constants:
+    """Of experts with these drifts; `speeds` and `prior` have a number for each feature."""
+    halves = 2.0 ** -np.arange(len(drifts))
+    with jax.ensure_compile_time_eval():  # a policy that is built while tracing outlives the trace
+        belief = jnp.asarray(halves / halves.sum(), jnp.float32)
+        world = World(*(jnp.asarray(x, jnp.float32) for x in (drifts, speeds, prior)))
+    return Constants(world, belief, learning)
+
+
+def start(constants: Constants, num_arms: int) -> Track:
+    return Track(kalman.start(constants.world, num_arms), experts.start(constants.belief))
+
+
+def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple[Array, Array]:
+    """Of every arm the mean and the width of the optimism: the index is their sum.
+
+    known_k is how many rewards of the arm, with these features, would leave as much doubt; the
+    width grows with the logarithm of its share, which stays bounded where experts forget.
+    """
+    weights, noise, settings = track.experts.weights, track.experts.noise, constants.learning
+    means, variances = kalman.predict(track.bank, features)
+    mean = weights @ means
+    variance = weights @ (noise[:, None] * variances + (means - mean) ** 2)
+    known = jnp.sum(weights * noise) / variance
+    ratio = jnp.log(jnp.maximum(1.0, jnp.sum(known) / known))
+    return mean, jnp.sqrt(variance * (settings.width + settings.growth * ratio))
+
+
+def forecast_reward(
+    track: Track, constants: Constants, features: Array, arm: Array, drift_steps: Array
+) -> Forecast:
+    """Of the reward of a pull since which the coefficients have drifted for some steps.
+
+    The reward says nothing about that drift: of the variance only the rest counts.
+    """
+    mean, variance, along = kalman.predict_arm(track.bank, arm, features)
+    drifts, speeds, _ = constants.world
+    drifted = drift_steps * drifts * jnp.sum(speeds * features**2)
+    known = jnp.clip(1 - drifted / variance, 0.0, 1.0)
+    return Forecast(mean, known * variance, known[:, None] * along)
+
+
+def learn(
+    track: Track,
+    constants: Constants,
+    forecast: Forecast,
+    *,
+    arm: Array,
+    reward: Array,
+    reward_variance: Array,
+    judges: Array,
+    steps: Array,
+) -> Track:
+    """After one reward.
+
+    Args:
+        track: before it.
+        constants: of the track.
+        forecast: of this reward.
+        arm: that was pulled.
+        reward: what it paid, relative to the first reward of all.
+        reward_variance: of all rewards so far.
+        judges: whether it judges the experts; if not, their states do not mix either.
+        steps: decisions since the last reward was learned.
+    """
+    belief, settings = constants.belief, constants.learning
+    before, errors, variance = track.experts, reward - forecast.mean, forecast.variance
+    doubt, share, memory = settings.doubt, settings.share, settings.memory
+    weights = experts.update_weights(
+        before, errors, variance, doubt=doubt, share=share, belief=belief
+    )
+    weights = jnp.where(judges, weights, before.weights)
+    after = experts.update_noise(
+        before, errors, variance, doubt=doubt, memory=memory, reward_variance=reward_variance
+    )
+    restart = jnp.where(judges, jnp.minimum(share * belief / weights, 1.0), 0.0)
+    bank = kalman.correct(track.bank, arm, errors, forecast.gain, 1 + variance)
+    bank = kalman.mix(bank, weights, after.noise, restart)
+    return Track(kalman.pass_time(bank, constants.world, steps), after._replace(weights=weights))
+
+
+def set_level(track: Track, arms: Array, level: Array) -> Track:
+    """The level (the last coefficient) of these arms, for all experts."""
+    levels = jnp.where(arms, level, track.bank.mean[:, :, -1])
+    return track._replace(bank=track.bank._replace(mean=track.bank.mean.at[:, :, -1].set(levels)))

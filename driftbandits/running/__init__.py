@@ -1,0 +1,1 @@
+"""From experiments to results: planned, computed, kept and assembled."""

@@ -1,0 +1,36 @@
+"""Experiments that need no runs: the numbers that a drawing shows, and what they say of claims."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from driftbandits.experiments.best_arms import best_arm_columns
+from driftbandits.experiments.claims import Claim
+from driftbandits.experiments.experiment import Experiment
+from driftbandits.experiments.results import Results, as_it_is
+from driftbandits.experiments.theorem import judge_ratio_bound, ratio_rows
+from driftbandits.experiments.verdicts import FAILS, UNDECIDED, Verdict
+from driftbandits.running.provenance import provenance
+
+
+def drawing_results(experiment: Experiment) -> Results:
+    claims = []
+    if experiment.drawing == "ratio_bound":
+        rows = ratio_rows()
+        claims = [judge_bound(claim, rows).as_json() for claim in experiment.parsed_claims()]
+        table = pl.DataFrame(rows)
+    else:
+        table = pl.DataFrame(
+            best_arm_columns(experiment.environments, experiment.times, experiment.seed)
+        )
+    origin = {**provenance(), "pieces": {}}
+    return Results(experiment, [], np.zeros(0), {}, origin, claims, partial(as_it_is, table))
+
+
+def judge_bound(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Verdict:
+    evidence = judge_ratio_bound(rows)
+    refuted = any(entry.verdict == FAILS for entry in evidence)
+    return Verdict(claim, FAILS if refuted else UNDECIDED, evidence)

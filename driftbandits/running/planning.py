@@ -1,0 +1,74 @@
+"""What an experiment needs: its lines, cut into pieces that can be computed apart."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from driftbandits.experiments.building import written_out
+from driftbandits.experiments.experiment import Experiment, Line
+from driftbandits.running.piece import Piece, program_of
+from driftbandits.running.provenance import code_fingerprint
+
+ORACLE = "oracle"
+
+
+class PlannedLine(NamedTuple):
+    """A line of an experiment, and the pieces that it is made of."""
+
+    experiment: Experiment
+    line: Line
+    width: int  # runs per piece
+    pieces: list[Piece]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its name among the lines of several experiments."""
+        return self.experiment.name, self.line.label
+
+
+class PieceJob(NamedTuple):
+    """A piece to compute."""
+
+    piece: Piece
+    width: int  # its runs
+
+    @property
+    def steps(self) -> int:
+        return self.piece.horizon * self.width
+
+
+def plan(experiment: Experiment) -> list[PlannedLine]:
+    """What has to be simulated: every line, and the oracle where the measure needs it."""
+    lines = [] if experiment.drawing else experiment.lines()
+    if experiment.measure == "policy_regret":
+        by_environment = {line.environment: line for line in lines}
+        lines = [
+            *lines,
+            *(
+                Line(f"{ORACLE} on {text}", ORACLE, ORACLE, line.environment_name, text)
+                for text, line in by_environment.items()
+            ),
+        ]
+    return [plan_line(experiment, line) for line in lines]
+
+
+def plan_line(experiment: Experiment, line: Line) -> PlannedLine:
+    policy = written_out("policy", line.policy)
+    environment = written_out("environment", line.environment)
+    first = Piece(
+        policy=policy,
+        environment=environment,
+        horizon=experiment.horizon,
+        record_every=-(-experiment.horizon // experiment.points),
+        seed=experiment.seed,
+        first_run=0,
+        code=code_fingerprint(policy, environment),
+    )
+    width = program_of(first).width
+    pieces = [first._replace(first_run=run) for run in range(0, experiment.runs, width)]
+    return PlannedLine(experiment, line, width, pieces)
+
+
+def jobs_of(planned: Iterable[PlannedLine]) -> list[PieceJob]:
+    """Each piece once, though several lines may share it."""
+    jobs = (PieceJob(piece, line.width) for line in planned for piece in line.pieces)
+    return list(dict.fromkeys(jobs))

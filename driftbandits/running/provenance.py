@@ -1,0 +1,146 @@
+"""Where numbers come from: versions, revision, machine, and a fingerprint of the code."""
+
+import ast
+import hashlib
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from driftbandits import __version__, check
+from driftbandits.choice import parse
+from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS
+from driftbandits.environments.table_file import fingerprint_of_file
+from driftbandits.policies import POLICIES
+from driftbandits.simulation.threads import available_cores
+
+PACKAGE = Path(__file__).parents[1]
+PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy", "polars"]
+ENGINE = "simulation.engine"
+TABLES = {"policies", "environments"}  # name everything that there is, and shape no number
+NO_NUMBERS = TABLES | {
+    "check",
+    "choice",
+    "extras",
+    "catalogue",
+    "simulation.threads",
+    "simulation.devices",
+}
+
+
+def code_fingerprint(policy: str, environment: str) -> str:
+    """Of the code that makes the numbers of a policy in an environment, both with settings.
+
+    It changes with every statement of the engine, of the two and of what they are made of, with
+    JAX's version, and with the content of a file that the environment is read from.
+    """
+    chosen, world = parse("policy", policy), parse("environment", environment)
+    check.known("policy", chosen.name, POLICIES)
+    check.known("environment", world.name, ENVIRONMENTS)
+    changed = [name for name in world.settings if name in TRANSFORMATIONS]
+    factories = [
+        POLICIES[chosen.name],
+        ENVIRONMENTS[world.name],
+        *(TRANSFORMATIONS[name] for name in changed),
+    ]
+    homes = [factory.__module__.removeprefix("driftbandits.") for factory in factories]
+    code, file = fingerprint_of(ENGINE, *homes), world.settings.get("file")
+    return f"{code}-{fingerprint_of_file(file)}" if isinstance(file, str) else code
+
+
+@cache
+def fingerprint_of(*modules: str) -> str:
+    """Of modules and of all that they import of this package.
+
+    Comments, docstrings and layout do not count.
+    """
+    versions = [version(name) for name in ("jax", "jaxlib", "optax")]
+    digest = hashlib.sha256(" ".join(versions).encode())
+    for module in sorted(imported_by(modules)):
+        digest.update(module.encode())
+        digest.update(ast.dump(without_docstrings(source_of(module))).encode())
+    return digest.hexdigest()[:16]
+
+
+def imported_by(modules: Iterable[str]) -> set[str]:
+    """The modules and those that they import, and so on, without those that shape no number."""
+    found: set[str] = set()
+    to_see = [module for module in modules if module not in NO_NUMBERS]
+    while to_see:
+        module = to_see.pop()
+        if module not in found:
+            found.add(module)
+            to_see += [name for name in imports_of(module) if name not in NO_NUMBERS]
+    return found
+
+
+def imports_of(module: str) -> Iterator[str]:
+    for node in ast.walk(source_of(module)):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        if node.module == "driftbandits":
+            yield from (alias.name for alias in node.names if path_of(alias.name).exists())
+        elif node.module.startswith("driftbandits."):
+            name = node.module.removeprefix("driftbandits.")
+            inside = [f"{name}.{alias.name}" for alias in node.names]
+            yield from [part for part in inside if path_of(part).exists()] or [name]
+
+
+def path_of(module: str) -> Path:
+    path = PACKAGE / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def source_of(module: str) -> ast.Module:
+    return ast.parse(path_of(module).read_text())
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+            and isinstance(node.body[0].value, ast.Constant)
+        ):
+            node.body = node.body[1:]
+    return tree
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    return {
+        "driftbandits": __version__,
+        "revision": revision(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {available_cores()} cores",
+        "packages": installed_packages(),
+    }
+
+
+def installed_packages() -> dict[str, str]:
+    """The versions of what makes and keeps numbers; Polars is there only where they are kept."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def revision() -> str:
+    """The revision of the checkout that this package runs from, if it does."""
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")
+        return git("describe", "--always", "--dirty", "--abbrev=10")
+    except (OSError, subprocess.SubprocessError):
+        return "not from a checkout"
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-C", str(PACKAGE), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()

@@ -1,0 +1,82 @@
+"""Results on disk, a folder for each experiment.
+
+DIR/<experiment>/results.parquet      all runs of all lines; `docs/results.md` has the columns
+DIR/<experiment>/experiment.json, provenance.json, claims.json
+"""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from driftbandits.error_text import first_line
+from driftbandits.experiments.experiment import Experiment
+from driftbandits.experiments.files import as_table, experiment_from
+from driftbandits.experiments.results import Results, as_it_is
+from driftbandits.experiments.tuning import apply_tuning
+from driftbandits.running.folder import StoreError, write_json
+from driftbandits.running.parquet import read_metadata, write_parquet
+
+TABLE = "results.parquet"
+
+
+def write_results(folder: Path, results: Results) -> None:
+    """The numbers, the experiment and its verdicts are one file, so that they belong together."""
+    experiment = as_table(results.experiment)
+    write_json(folder / "provenance.json", results.provenance)
+    metadata = {"experiment": experiment, "claims": results.claims}
+    write_parquet(folder / TABLE, results.table, metadata)
+    write_json(folder / "experiment.json", experiment)
+    write_json(folder / "claims.json", results.claims)
+
+
+def finished(folder: Path) -> list[Path]:
+    """The folders of finished experiments, in alphabetical order."""
+    return sorted(path.parent for path in folder.glob(f"*/{TABLE}"))
+
+
+def stored_experiment(folder: Path) -> Experiment:
+    """The experiment of a folder, without its table."""
+    try:
+        metadata = read_metadata(folder / TABLE)
+    except Exception as error:
+        raise unreadable(folder, error) from error
+    return experiment_from(folder.name, metadata["experiment"])
+
+
+def unreadable(folder: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"{folder} cannot be read ({first_line(error)}); repeat the command that made "
+        "it: finished pieces are used"
+    )
+
+
+def table_on_disk(results: Results, folder: Path) -> Results:
+    """The same results, whose table is read from their folder when it is asked for."""
+    return replace(results, make_table=partial(pl.read_parquet, folder / TABLE))
+
+
+def read_results(folder: str | Path) -> Results:
+    """Reads one experiment's folder back."""
+    folder = Path(folder)
+    try:
+        metadata = read_metadata(folder / TABLE)
+        provenance = json.loads((folder / "provenance.json").read_text())
+        table = pl.read_parquet(folder / TABLE)
+    except Exception as error:
+        raise unreadable(folder, error) from error
+    experiment, claims = experiment_from(folder.name, metadata["experiment"]), metadata["claims"]
+    if experiment.drawing:
+        return Results(
+            experiment, [], np.zeros(0), {}, provenance, claims, partial(as_it_is, table)
+        )
+    times = table["time"].unique().sort().to_numpy()
+    values = {
+        str(label): part[experiment.measure].to_numpy().reshape(-1, len(times))
+        for (label,), part in table.group_by("line", maintain_order=True)
+    }
+    lines, shown = apply_tuning(experiment, values)
+    return Results(experiment, lines, times, shown, provenance, claims, partial(as_it_is, table))

@@ -1,0 +1,1 @@
+"""The thread that decides and learns, for all bandits of a worker."""

@@ -1,0 +1,97 @@
+"""What the engine is asked for, and in which order it looks at what came together."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from driftbandits.agents.requests import DecisionRequest
+from driftbandits.service.engine.live_bandit import LiveBandit
+
+
+class Decide(NamedTuple):
+    requests: Sequence[DecisionRequest]
+
+
+class Reward(NamedTuple):
+    pairs: list[tuple[str, float]]  # of ids and rewards
+
+
+class ChangeArm(NamedTuple):
+    """Add, retire or restore an arm, then inspect the bandit."""
+
+    kind: str
+    name: str
+    then: Callable[[LiveBandit], Any]
+
+
+class Delete(NamedTuple):
+    """The bandit, its log and its snapshots."""
+
+
+class Inspect(NamedTuple):
+    """Read something off a bandit, and change nothing."""
+
+    read: Callable[[LiveBandit], Any]
+
+
+Command = Decide | Reward | ChangeArm | Delete | Inspect
+
+
+class Call(NamedTuple):
+    """A command that somebody waits for."""
+
+    bandit: str
+    command: Command
+    answer: asyncio.Future[Any]
+
+    @property
+    def size(self) -> int:
+        """Events that it makes, about."""
+        if isinstance(self.command, Decide):
+            return len(self.command.requests)
+        return len(self.command.pairs) if isinstance(self.command, Reward) else 1
+
+
+class Reply(NamedTuple):
+    call: Call
+    result: Any  # or an exception
+
+
+def is_quick(command: Command) -> bool:
+    """Decisions and rewards need not wait until what was answered before is in the log."""
+    return isinstance(command, Decide | Reward)
+
+
+def split_at_delete(calls: list[Call]) -> tuple[list[Call], list[Call]]:
+    """Those before the first command to delete, and the rest."""
+    for place, call in enumerate(calls):
+        if isinstance(call.command, Delete):
+            return calls[:place], calls[place:]
+    return calls, []
+
+
+def batches_by_kind(calls: list[Call]) -> list[list[Call]]:
+    """Calls of one kind together, rewards before decisions; a change of arms keeps its place."""
+    batches: list[list[Call]] = []
+    rewards: list[Call] = []
+    decisions: list[Call] = []
+    for call in calls:
+        if isinstance(call.command, Reward):
+            rewards.append(call)
+        elif isinstance(call.command, Decide):
+            decisions.append(call)
+        else:
+            batches += [rewards, decisions, [call]]
+            rewards, decisions = [], []
+    return [batch for batch in [*batches, rewards, decisions] if batch]
+
+
+def resolve(replies: list[Reply]) -> None:
+    """Sets the results that callers wait for; on the event loop's thread."""
+    for call, result in replies:
+        if call.answer.done():  # its caller has gone
+            continue
+        if isinstance(result, Exception):
+            call.answer.set_exception(result)
+        else:
+            call.answer.set_result(result)

@@ -1,0 +1,233 @@
+"""A bandit at work: its decision book, the place in its log, and what its page shows.
+
+What is asked of it becomes events for the log and answers, which are given only when the events
+are committed. The log is its memory of past decisions.
+"""
+
+import secrets
+import time
+from builtins import id as identity
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
+from driftbandits.agents.file import arrays_of
+from driftbandits.agents.requests import DecisionRequest, PolicyInput
+from driftbandits.agents.reward_verdicts import (
+    DUPLICATE,
+    LEARNED,
+    RewardStatus,
+    RewardVerdict,
+)
+from driftbandits.check import InputError
+from driftbandits.logs.events import FLOAT, past_decision, probability_table
+from driftbandits.logs.replay import ARM_CHANGES, grouped
+from driftbandits.service import errors
+from driftbandits.service.engine.monitor import Monitor
+from driftbandits.service.errors import ApiError
+from driftbandits.service.store.records import (
+    BanditRow,
+    Entry,
+    Event,
+    Found,
+    Lease,
+    LoggedDecision,
+)
+
+MOST_ARMS = 1000
+Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
+
+
+class MadeDecision(Struct):
+    """The chosen arm, its probability, and those of all arms."""
+
+    id: str
+    arm: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+class LiveBandit:
+    def __init__(self, row: BanditRow, lease: Lease, book: DecisionBook, seq: int) -> None:
+        self.row, self.lease, self.book = row, lease, book
+        self.seq = seq  # of the last event that the book has seen
+        self.snapshot_seq = seq
+        self.events: list[Event] = []  # not yet committed
+        self.monitor = Monitor(len(book.arms.names))
+        self.lost = False  # another worker has it now
+        self.ahead = False  # of its log, for good: its last events could not be written
+
+    # Decisions
+
+    def decide(
+        self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
+    ) -> list[list[MadeDecision] | ApiError]:
+        """Answers several callers, each with all of its decisions or a refusal."""
+        past = self._past(find, [r.id for each in callers for r in each if r.id is not None])
+        batch = DecisionBatch({}, {})
+        ids = [self._admit(batch, each, past) for each in callers]
+        self.expire(now, room=len(batch.new))
+        self.book.decide(batch.new)
+        made = self._note_decisions(batch.new, now)
+        known = batch.known.items()
+        made |= {id: MadeDecision(*self.book.answer(id, decision)) for id, decision in known}
+        return [each if isinstance(each, ApiError) else [made[id] for id in each] for each in ids]
+
+    def _admit(
+        self, batch: DecisionBatch, requests: Sequence[DecisionRequest], past: Past
+    ) -> list[str] | ApiError:
+        """The ids of one caller's decisions."""
+        new = new_ids(len(requests))
+        ids = [request.id or next(new) for request in requests]
+        try:
+            self.book.admit(batch, ids, requests, past)
+        except InputError as error:
+            return errors.bad_value(str(error))
+        return ids
+
+    def _note_decisions(
+        self, new: Mapping[str, PolicyInput], now: float
+    ) -> dict[str, MadeDecision]:
+        """Events and answers; probabilities and masks are often the same object for many."""
+        waiting, names, made = self.book.open.waiting, self.book.arms.names, {}
+        masks: dict[int, bytes] = {}
+        shared: dict[int, tuple[bytes, dict[str, float]]] = {}
+        for seq, (id, (context, available)) in enumerate(new.items(), self._next_seq):
+            arm, probabilities = waiting[id].arm, waiting[id].probabilities
+            mask = masks.get(identity(available))
+            if mask is None:
+                mask = masks[identity(available)] = available[: len(names)].tobytes()
+            if identity(probabilities) not in shared:
+                by_name = dict(zip(names, probabilities.tolist(), strict=True))
+                shared[identity(probabilities)] = probabilities.tobytes(), by_name
+            logged, by_name = shared[identity(probabilities)]
+            name = names[arm]
+            made[id] = MadeDecision(id, name, by_name[name], by_name)
+            event = Event(
+                seq=seq,
+                kind="decision",
+                time=now,
+                id=id,
+                arm=arm,
+                probability=by_name[name],
+                probabilities=logged,
+                context=context.astype(FLOAT).tobytes() if context.size else b"",
+                available=mask,
+            )
+            self.events.append(event)
+        return made
+
+    # Rewards
+
+    def reward(
+        self, rewards: list[tuple[str, float]], now: float, find: Find
+    ) -> list[RewardStatus | ApiError]:
+        """What became of each reward; those of several callers may come together."""
+        self.expire(now)
+        batch = self.book.judge(rewards, self._past(find, [id for id, _ in rewards]))
+        self.book.settle(list(batch.new), list(batch.new.values()))
+        self._note("reward", now, batch.new)
+        return [
+            verdict.status
+            if verdict is LEARNED or verdict is DUPLICATE
+            else self._refusal(id, reward, verdict)
+            for (id, reward), verdict in zip(rewards, batch.verdicts, strict=True)
+        ]
+
+    def _refusal(self, id: str, reward: float, verdict: RewardVerdict) -> ApiError:
+        if verdict.status == "contradictory":
+            return errors.contradictory_reward(id, verdict.before, reward)
+        if verdict.status == "expired":
+            return errors.expired_decision(id)
+        if verdict.status == "elsewhere":
+            self.lost = True
+            return errors.moving()
+        return errors.unknown_decision(id)
+
+    def expire(self, now: float, room: int = 0) -> None:
+        """Settles decisions whose window has passed, or for which there is no room."""
+        ended = self.book.expire(now, room=room)
+        if ended:
+            default = self.book.settings.default_reward
+            self._note("expiry", self.book.now, dict.fromkeys(ended, default))
+
+    def _past(self, find: Find, ids: list[str]) -> Past:
+        """What the log knows of decisions that do not wait here."""
+        gone = [id for id in ids if id not in self.book.open.waiting]
+        if not gone:
+            return {}
+        found = self._with_noted(find(self.row.id, gone), set(gone))
+        return {id: past_decision(logged) for id, logged in found.items()}
+
+    def _with_noted(self, found: Found, ids: set[str]) -> Found:
+        """And with what was noted since, for the same group of callers."""
+        found = dict(found)
+        for event in self.events:
+            if event.kind == "decision" and event.id in ids:
+                found[event.id] = LoggedDecision(event, None)
+            elif event.kind not in ARM_CHANGES and event.id in found:
+                found[event.id] = found[event.id]._replace(outcome=event)
+        return found
+
+    # Arms
+
+    def must_grow_for(self, name: str) -> bool:
+        arms = self.book.arms
+        return arms.is_full and name not in arms.names and len(arms.names) < MOST_ARMS
+
+    def change_arm(self, kind: str, name: str, now: float) -> None:
+        names = self.book.arms.names
+        if kind == "arm_added" and len(names) >= MOST_ARMS:
+            raise errors.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
+        try:
+            ARM_CHANGES[kind](self.book, name)
+        except InputError as error:
+            if kind == "arm_added" and name in names:
+                raise errors.existing_name("an arm", name) from None
+            raise errors.bad_value(str(error)) from None
+        self._note(kind, now, {name: None})
+
+    # Its log
+
+    @property
+    def _next_seq(self) -> int:
+        return self.seq + len(self.events) + 1
+
+    def _note(self, kind: str, now: float, rewards: Mapping[str, float | None]) -> None:
+        """Events of one kind, by id with their rewards, if any."""
+        self.events += [
+            Event(seq=seq, kind=kind, time=now, id=id, reward=reward)
+            for seq, (id, reward) in enumerate(rewards.items(), self._next_seq)
+        ]
+
+    def to_be_written(self) -> Entry:
+        """What was noted; it counts as written from now on."""
+        entry = Entry(self.lease, last_seq=self.seq, events=self.events)
+        self.seq, self.events = self.seq + len(self.events), []
+        return entry
+
+    def watch(self, events: list[Event]) -> None:
+        """Shows committed events on its page."""
+        for group in grouped(events):
+            if group.kind == "decision":
+                arms = np.array([event.arm for event in group.events])
+                table = probability_table(group.events)
+                self.monitor.decided_many(group.ids, group.time, arms, table)
+            elif group.kind == "reward":
+                rewards = np.array([event.reward for event in group.events])
+                self.monitor.answered_many(group.ids, group.time, rewards)
+            elif group.kind == "expiry":
+                self.monitor.expired_many(group.ids, group.time)
+
+    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
+        """The book as it is after its last event, which must be in the log, as copies."""
+        assert not self.events, "a snapshot holds committed events only"
+        return self.seq, arrays_of(self.book)
+
+
+def new_ids(count: int) -> Iterator[str]:
+    """In the order of time, so that an index grows at its end; then 60 random bits each."""
+    moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
+    return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))

@@ -1,0 +1,77 @@
+"""Passes requests on to the worker that owns the bandit."""
+
+import asyncio
+import time
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from driftbandits.agents import checks
+from driftbandits.service import errors
+from driftbandits.service.errors import ApiError, OwnedElsewhere
+from driftbandits.service.http.protocol import Request, Response
+from driftbandits.service.store.store import Store
+
+CACHE_SECONDS = 1.0  # until the store is asked again who owns a bandit
+FORWARDED_HEADER = "driftbandits-forwarded"
+PASSED_ON_HEADERS = ("authorization", "content-type")
+CACHE_SIZE = 10_000
+
+
+class Forwarder:
+    def __init__(self, store: Store, worker: str) -> None:
+        self._store, self._worker = store, worker
+        # By bandit: when the store was asked, and the url of another worker that owns it.
+        self._owners: dict[str, tuple[float, str | None]] = {}
+        self._client = httpx.AsyncClient(timeout=30.0)
+
+    async def look_for(self, bandit: str) -> None:
+        """Raises OwnedElsewhere if another worker owns the bandit, or 404 if it does not exist."""
+        found = self._owners.get(bandit)
+        if not checks.is_name(bandit):
+            raise errors.unknown_bandit(bandit)
+        if found is None or time.monotonic() - found[0] > CACHE_SECONDS:
+            row = await asyncio.to_thread(self._store.bandit, bandit)
+            if row is None:
+                raise errors.unknown_bandit(bandit)
+            url = row.url if row.alive and row.owner != self._worker else None
+            if len(self._owners) > CACHE_SIZE:
+                self._owners.clear()
+            found = self._owners[bandit] = time.monotonic(), url
+        if found[1]:
+            raise OwnedElsewhere(found[1])
+
+    async def forward(self, request: Request, url: str) -> Response:
+        path = request.raw_path.decode("latin-1")
+        query = request.query_string.decode("latin-1")
+        target = f"{url}{path}?{query}" if query else f"{url}{path}"
+        response = await self._send(request, request.method, target, request.body)
+        after, content_type = (response.headers.get(k) for k in ("retry-after", "content-type"))
+        headers = () if after is None else (("retry-after", after),)
+        return Response(response.status_code, response.content, content_type, headers)
+
+    async def describe(self, request: Request, url: str, bandit: str) -> Any:
+        """The other worker's description of a bandit; None if it gives none."""
+        try:
+            target = f"{url}/v1/bandits/{quote(bandit, safe='')}"
+            response = await self._send(request, "GET", target, b"")
+        except ApiError:
+            return None
+        return response.json() if response.status_code == 200 else None
+
+    async def _send(self, request: Request, method: str, url: str, body: bytes) -> httpx.Response:
+        if request.header(FORWARDED_HEADER.encode()):  # by a worker that thinks we own the bandit
+            raise errors.moving()
+        given = {key: request.header(key.encode()) for key in PASSED_ON_HEADERS}
+        headers = {key: value for key, value in given.items() if value}
+        try:
+            return await self._client.request(
+                method, url, content=body, headers={**headers, FORWARDED_HEADER: self._worker}
+            )
+        except httpx.HTTPError:
+            self._owners.clear()
+            raise errors.moving() from None
+
+    async def close(self) -> None:
+        await self._client.aclose()

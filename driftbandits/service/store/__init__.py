@@ -1,0 +1,1 @@
+"""The service's database: bandits, their logs and snapshots, leases and keys."""

@@ -1,0 +1,159 @@
+"""Connections to SQLite or PostgreSQL, set up for a log that must not lose anything."""
+
+import os
+import re
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError
+
+from driftbandits.check import fail
+
+DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+PRAGMAS = [
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "cache_size = -65536",  # KiB
+    "wal_autocheckpoint = 8000",  # pages
+]
+# A commit is on the disk when it returns, and a worker that froze does not block others for long.
+POSTGRESQL_OPTIONS = {
+    "options": "-c synchronous_commit=on -c lock_timeout=5s -c statement_timeout=60s "
+    "-c idle_in_transaction_session_timeout=3s",
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+TIMEOUT = 10  # seconds, for a locked file or a server that does not answer
+ROWS_PER_INSERT = (256, 64, 16, 4, 1)  # in SQLite
+VALID_URL = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+def parse_url(url: str) -> sa.URL:
+    """The URL with the driver that the store uses."""
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        fail("url", VALID_URL, redacted(url))
+    if parsed.drivername not in DRIVERS:
+        fail("url", VALID_URL, redacted(url))
+    if parsed.drivername.startswith("sqlite"):
+        file = parsed.database or ""
+        if file in ("", ":memory:") or file.startswith("file:"):
+            fail("url", "sqlite:///FILE, as a log in memory would be lost", redacted(url))
+        if not Path(file).parent.is_dir() or Path(file).is_dir():
+            fail("url", "a file in a folder that exists", redacted(url))
+    return parsed.set(drivername=DRIVERS[parsed.drivername])
+
+
+def redacted(url: str) -> str:
+    """The URL without its password."""
+    return re.sub(r":[^:@/]*@", ":***@", url)
+
+
+def connect(url: str, read_only: bool = False) -> sa.Engine:
+    """With `read_only`, a file of SQLite is not written to; a PostgreSQL server is as it is."""
+    parsed = parse_url(url)
+    is_sqlite = parsed.drivername.startswith("sqlite")
+    return sqlite_engine(parsed, read_only) if is_sqlite else postgresql_engine(parsed)
+
+
+def sqlite_engine(url: sa.URL, read_only: bool) -> sa.Engine:
+    options: dict[str, Any] = {"timeout": TIMEOUT, **url.query}
+    options["timeout"] = float(options["timeout"])
+    place = read_only_url(url) if read_only else url.set(query={})
+    engine = sa.create_engine(place, connect_args=options)
+    event.listen(engine, "connect", begin_nothing)
+    if not read_only:
+        event.listen(engine, "connect", set_pragmas)
+    event.listen(engine, "begin", begin_sqlite)
+    event.listen(engine, "do_executemany", insert_rows)
+    return engine
+
+
+def postgresql_engine(url: sa.URL) -> sa.Engine:
+    defaults = {"connect_timeout": TIMEOUT, **POSTGRESQL_OPTIONS}
+    engine = sa.create_engine(
+        url,
+        pool_pre_ping=True,  # as the server may have restarted
+        paramstyle="format",  # rows are tuples
+        isolation_level="READ COMMITTED",  # fencing rereads a row after waiting for its lock
+        connect_args={key: value for key, value in defaults.items() if key not in url.query},
+    )
+    event.listen(engine, "do_executemany", copy_rows)
+    return engine
+
+
+def read_only_url(url: sa.URL) -> sa.URL:
+    """For a file that a service writes at the same time, or one that may not be written at all.
+
+    To read a log in WAL mode, SQLite makes files beside it. Where it may not, and there are none,
+    no service is at work, and SQLite has to be told that nobody writes.
+    """
+    path = Path(url.database or "").absolute()
+    query = {"uri": "true", "mode": "ro"}
+    if not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+        query["immutable"] = "1"
+    return url.set(database=path.as_uri(), query=query)
+
+
+def begin_nothing(connection: Any, record: Any) -> None:
+    connection.isolation_level = None  # the driver begins no transactions by itself
+
+
+def set_pragmas(connection: Any, record: Any) -> None:
+    for pragma in PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def begin_sqlite(connection: sa.Connection) -> None:
+    """A writer takes the lock before it reads: a reader that then writes would fail at once."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def insert_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:
+    """Inserts many rows per statement, as the driver gives up the GIL for each statement."""
+    head, keyword, row = statement.rpartition("VALUES ")
+    first = 0
+    for size in ROWS_PER_INSERT:
+        many = f"{head}{keyword}{', '.join([row] * size)}"
+        for _ in range((len(rows) - first) // size):
+            cursor.execute(many, flattened(rows[first : first + size]))
+            first += size
+    return True
+
+
+def flattened(rows: list[tuple[Any, ...]]) -> list[Any]:
+    """The values of all rows, with bytearray in place of bytes.
+
+    The driver binds a bytearray as it is, but looks for an adapter each time that it binds bytes.
+    """
+    values, width = list(chain.from_iterable(rows)), len(rows[0])
+    for place, value in enumerate(rows[0]):
+        if type(value) is bytes:
+            column = values[place::width]
+            if None not in column:
+                values[place::width] = map(bytearray, column)
+    return values
+
+
+def copy_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:
+    """Runs COPY through SQLAlchemy, so that its errors are SQLAlchemy's too."""
+    if not statement.startswith("COPY "):
+        return False
+    with cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+    return True

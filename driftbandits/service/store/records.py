@@ -1,0 +1,66 @@
+"""What the store keeps, as the rest of the service sees it."""
+
+from typing import Any, NamedTuple
+
+KINDS = ("decision", "reward", "expiry", "arm_added", "arm_retired", "arm_restored")
+
+
+class Event(NamedTuple):
+    """One line of a bandit's log."""
+
+    seq: int  # 1, 2, 3, ... within the bandit, no gaps
+    kind: str  # one of KINDS
+    time: float  # unix seconds
+    id: str  # of the decision; the arm's name for arm_*
+    arm: int | None = None  # decision: index of the arm
+    probability: float | None = None  # decision
+    probabilities: bytes | None = None  # decision: float32 of all arms; the column is `law`
+    context: bytes | None = None  # decision: float32
+    available: bytes | None = None  # decision: bool of all arms
+    reward: float | None = None  # reward, or expiry with a default reward
+
+
+class Lease(NamedTuple):
+    """The right to write a bandit's log, until somebody else claims it."""
+
+    bandit: int  # id of the bandit
+    epoch: int  # grows with every change of owner: the fencing token
+
+
+class BanditRow(NamedTuple):
+    """A bandit and the worker that owns it."""
+
+    id: int
+    name: str
+    config: dict[str, Any]
+    created: float  # unix seconds
+    owner: str | None  # the worker that claimed it last and has not released it
+    url: str | None  # of that worker
+    alive: bool  # the lease has not run out, by the database's clock
+
+
+class KeyRow(NamedTuple):
+    """A key to the service; the key itself is nowhere, only its digest."""
+
+    digest: str
+    role: str
+    label: str
+    created: float  # unix seconds
+
+
+class LoggedDecision(NamedTuple):
+    """A decision and what became of it."""
+
+    decision: Event
+    outcome: Event | None  # its reward or its expiry; None while it is open
+
+
+class Entry(NamedTuple):
+    """New events of one bandit, to be appended to its log."""
+
+    lease: Lease
+    last_seq: int  # before these
+    events: list[Event]
+
+
+Found = dict[str, LoggedDecision]  # by id

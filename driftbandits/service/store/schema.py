@@ -1,0 +1,123 @@
+"""The tables of the store, the same in SQLite and PostgreSQL."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from driftbandits.check import fail
+
+SCHEMA_VERSION = 1
+DECISION, OUTCOME = 1, 2
+
+metadata = sa.MetaData()
+# Identifiers are only compared for equality: by their bytes, whatever the server's locale.
+name = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+real: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
+
+versions = sa.Table("schema_version", metadata, sa.Column("version", sa.Integer, nullable=False))
+
+bandits = sa.Table(
+    "bandits",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", name, nullable=False, unique=True),
+    sa.Column("config", sa.Text, nullable=False),  # JSON
+    sa.Column("created", real, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),  # of the last event
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("owner", name, index=True),
+    sa.Column("url", sa.Text),
+    sa.Column("until", real),  # when the lease expires, by the database's clock
+    sqlite_autoincrement=True,  # ids of deleted bandits are not reused, so old leases stay void
+)
+
+# Each id has one decision and one outcome. Changes of arms have no part, so they never collide.
+PART = f"""CASE kind WHEN 'decision' THEN {DECISION}
+WHEN 'reward' THEN {OUTCOME} WHEN 'expiry' THEN {OUTCOME} END"""
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("time", real, nullable=False),
+    sa.Column("id", name, nullable=False),
+    sa.Column("arm", sa.Integer),
+    sa.Column("probability", real),
+    sa.Column("law", sa.LargeBinary),
+    sa.Column("context", sa.LargeBinary),
+    sa.Column("available", sa.LargeBinary),
+    sa.Column("reward", real),
+    sa.Column("part", sa.SmallInteger, sa.Computed(PART, persisted=True)),
+    sa.Index("one_decision_one_outcome", "bandit", "id", "part", unique=True),
+    sqlite_with_rowid=False,  # stored in the order of (bandit, seq)
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("blob", sa.LargeBinary, nullable=False),
+)
+
+keys = sa.Table(
+    "service_keys",
+    metadata,
+    sa.Column("digest", name, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("created", real, nullable=False),
+)
+
+
+class now(FunctionElement[float]):  # noqa: N801  # a function of SQL
+    """Unix seconds by the database's clock when a row is evaluated."""
+
+    type = sa.Double()
+    inherit_cache = True
+
+
+@compiles(now, "sqlite")
+def sqlite_now(element: now, compiler: Any, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(now, "postgresql")
+def postgresql_now(element: now, compiler: Any, **options: Any) -> str:
+    # now() is the start of the transaction, before it waited for the row's lock
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+def create_tables(connection: sa.Connection) -> None:
+    """Creates missing tables; refuses those of a newer version of driftbandits."""
+    if connection.dialect.name == "postgresql":  # in SQLite a writer is alone anyway
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7236001)"))
+    versions.create(connection, checkfirst=True)
+    if check_version(connection) is None:
+        metadata.create_all(connection)
+        connection.execute(versions.insert().values(version=SCHEMA_VERSION))
+
+
+def is_written(connection: sa.Connection) -> bool:
+    """Whether the tables are there, which only a driftbandits service creates."""
+    try:
+        names = sa.inspect(connection).get_table_names()
+    except OperationalError:
+        raise  # it cannot be reached
+    except DatabaseError:  # a file of another kind
+        return False
+    return {table.name for table in metadata.sorted_tables} <= {*names}
+
+
+def check_version(connection: sa.Connection) -> int | None:
+    """The version of the tables, None where it is not written yet; refuses a newer one."""
+    version = connection.scalar(sa.select(sa.func.max(versions.c.version)))
+    if version is not None and version > SCHEMA_VERSION:
+        rule = f"at most {SCHEMA_VERSION} for this version of driftbandits"
+        fail("the database's schema version", rule, version)
+    return version

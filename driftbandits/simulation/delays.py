@@ -1,0 +1,77 @@
+"""Rewards that are on their way: each waits with its decision's ticket until it is due.
+
+Rewards that arrive in the same step are learned in the order of their pulls.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits.core import Environment, Key, Policy, PyTree, State
+
+NONE = -1
+
+
+class Waiting(NamedTuple):
+    """A ring of slots, one for each of the last pulls, and which arrive in each of the next steps.
+
+    Those that arrive together form a linked list, so that learning from one costs the same however
+    many are waiting.
+    """
+
+    tickets: PyTree  # (slots, ...) each leaf
+    rewards: Array  # (slots,) float32
+    first: Array  # (slots,) int32, by the step of arrival: the slot of the oldest pull, or NONE
+    last: Array  # (slots,) int32, by the step of arrival: the slot of the newest pull
+    following: Array  # (slots,) int32, by slot: the one that arrives after it in the same step
+
+
+def nothing_waiting(policy: Policy, environment: Environment, key: Key) -> Waiting | None:
+    """Before the first pull; None where rewards come at once. Tickets are like that of any pull."""
+    if environment.delay is None:
+        return None
+    spec, slots = environment.spec, environment.delay.longest + 1
+    seen = jnp.zeros(spec.num_arms if policy.sees_means else spec.context_dim)
+    example = policy.act(key, policy.init(key), seen, jnp.ones(spec.num_arms, bool))[0].ticket
+    tickets = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), example)
+    empty = jnp.full(slots, NONE, jnp.int32)
+    return Waiting(
+        tickets=tickets, rewards=jnp.zeros(slots), first=empty, last=empty, following=empty
+    )
+
+
+def add_waiting(
+    waiting: Waiting, time: Array, delay: Array, ticket: PyTree, reward: Array
+) -> Waiting:
+    """One more reward on its way; its slot is free, as no reward takes longer than the ring."""
+    tickets, rewards, first, last, following = waiting
+    slots = rewards.size
+    slot = jnp.asarray(time % slots, jnp.int32)
+    arrival = jnp.where(delay < slots, (time + delay) % slots, slots)  # outside of the ring: never
+    others = first.at[arrival].get(mode="fill", fill_value=NONE) != NONE
+    before = jnp.where(others, last.at[arrival].get(mode="fill", fill_value=NONE), slots)
+    return Waiting(
+        tickets=jax.tree.map(lambda ring, value: ring.at[slot].set(value), tickets, ticket),
+        rewards=rewards.at[slot].set(reward),
+        first=first.at[jnp.where(others, slots, arrival)].set(slot, mode="drop"),
+        last=last.at[arrival].set(slot, mode="drop"),
+        following=following.at[slot].set(NONE).at[before].set(slot, mode="drop"),
+    )
+
+
+def learn_due(
+    policy: Policy, policy_state: State, waiting: Waiting, time: Array
+) -> tuple[State, Waiting]:
+    """The policy learns from every reward that is due now, the oldest pull first."""
+    due = time % waiting.rewards.size
+
+    def learn_next(carry: tuple[State, Array]) -> tuple[State, Array]:
+        policy_state, slot = carry
+        ticket = jax.tree.map(lambda ring: ring[slot], waiting.tickets)
+        return policy.learn(policy_state, ticket, waiting.rewards[slot]), waiting.following[slot]
+
+    start = policy_state, waiting.first[due]
+    policy_state, _ = jax.lax.while_loop(lambda carry: carry[1] != NONE, learn_next, start)
+    return policy_state, waiting._replace(first=waiting.first.at[due].set(NONE))

@@ -1,0 +1,1 @@
+"""Experiments that were not kept, so that nobody has to make them again."""

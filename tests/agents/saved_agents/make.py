@@ -1,0 +1,60 @@
+"""Writes small saved agents, and beside each what it decides next, for the tests of loading.
+
+Run it once for a new version of the file (`python -m tests.agents.saved_agents.make`) and keep what
+it wrote for ever: files of old versions must go on loading.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftbandits.agents.agent import Agent
+from driftbandits.agents.file import VERSION
+
+HERE = Path(__file__).parent
+AGENTS: dict[str, tuple[str, list[str]]] = {
+    "thompson": ("thompson", []),
+    "tracker": ("tracker", ["age", "hour"]),
+    "recurrent": ("recurrent(hidden=8)", []),
+    "sw_ucb": ("sw_ucb(window=50)", []),
+}
+NEXT = 12
+
+
+def experienced(policy: str, context: list[str]) -> Agent:
+    """With open decisions, answered and expired ones, a retired arm and a spare slot."""
+    agent = Agent(["red", "green", "blue"], context, policy, 7, window=100, default_reward=0.0)
+    rng = np.random.default_rng(0)
+    for now in range(30):
+        decision = agent.decide(rng.normal(size=len(context)), now=now)
+        if now % 4:
+            agent.reward(decision.id, float(rng.random() < 0.5), now=now)
+    agent.add_arm("grün")
+    agent.retire_arm("blue")
+    agent.expire(now=104)
+    return agent
+
+
+def goes_on(agent: Agent) -> list[dict[str, Any]]:
+    """What it decides next, with rewards, old ones too."""
+    rng = np.random.default_rng(1)
+    made = []
+    for now in range(105, 105 + NEXT):
+        decision = agent.decide(rng.normal(size=len(agent.settings.context)), now=now)
+        made.append(decision._asdict())
+        agent.reward(agent.open[0], float(rng.random() < 0.5), now=now)
+    return made
+
+
+def main() -> None:
+    for name, settings in AGENTS.items():
+        path = HERE / str(VERSION) / f"{name}.agent"
+        agent = experienced(*settings)
+        agent.save(path)
+        path.with_suffix(".json").write_text(json.dumps(goes_on(agent), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The tracker against a transcription of its pseudocode, step by step."""
+
+import jax
+import numpy as np
+import pytest
+
+from driftbandits import BanditSpec
+from driftbandits.policies.tracker import tracks
+from driftbandits.policies.tracker.policy import WAVE_DRIFTS, WAVE_PRIOR
+from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, key_of, masks_for
+from tests.policies.test_parity_linear import jumping_wheel
+from tests.policies.transcriptions.tracker import Gated, Ours, Tracker, Waved
+
+COINS = BanditSpec(5)
+WHEEL = BanditSpec(5, 2)
+LEARNING = tracks.Learning(share=1e-4, memory=0.999, doubt=2.0, width=1.0, growth=1.0)
+OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING)
+
+index_of = jax.jit(lambda track, features: tracks.mean_and_width(track, OPTIMISM, features))
+
+
+def jumping(rng):
+    """The arms change places every 300 steps."""
+    means = np.linspace(0, 2, 5)
+    turns = np.arange(STEPS) // 300
+    return gaussian(rng, np.stack([np.roll(means, turn) for turn in turns]))
+
+
+def far_away(rng):
+    return (1000 + 50 * coins(rng)).astype(np.float32)
+
+
+def nothing(rng):
+    return np.zeros((STEPS, 0), np.float32)
+
+
+def clear(twin, available):
+    """Whether no rounding of float32 may change the best arm, with the effect or without."""
+    for index in (twin.index, twin.affected):
+        ordered = np.sort(index[available])
+        if ordered.size > 1 and ordered[-1] - ordered[-2] < 2e-3 * twin.width.max():
+            return False
+    return True
+
+
+def agree(ours, twins, within, what):
+    """In units of `within`; much quicker than NumPy's own assertions."""
+    worst = np.max(np.abs(np.asarray(ours, float) - twins) / within, initial=0.0)
+    assert worst < 1, f"{what} is {worst:.3g} tolerances away"
+
+
+def same_track(track, twin, first, unit):
+    """What one track knows; rewards are in units of their standard deviation."""
+    means = twin.m.copy()
+    means[..., -1] -= first
+    agree(track.bank.mean, means, 5e-3 * unit, "a mean")
+    agree(track.bank.covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
+    agree(track.experts.weights, twin.w, 5e-3, "a weight")
+    agree(track.experts.noise, twin.s2, 2e-3 * twin.s2 + 1e-5 * unit**2, "a noise level")
+    agree(track.experts.error_count, twin.sn, 1e-2, "the number of rewards")
+
+
+def same_index(track, features, twin, first, unit):
+    mean, width = index_of(track, features)
+    agree(mean, twin.index - twin.width - first, 5e-3 * unit, "a mean")
+    agree(width, twin.width, 5e-3 * unit, "a width")
+
+
+def same_streaks(streaks, twin, unit):
+    agree(streaks.evidence, twin.logodds, 5e-2, "evidence for the length of a streak")
+    agree(streaks.counts, twin.gn, 0.1, "rewards of the length of a streak")
+    agree(streaks.excess, twin.ge, 5e-2 * unit, "what the length of a streak adds")
+    assert (streaks.arm, streaks.length) == (twin.last, twin.streak)
+
+
+def same_gate(gate, twin, first, unit):
+    agree(gate.followed, twin.number, 1e-2, "how often a track was followed")
+    agree(gate.mean, twin.mean - first, 1e-3 * unit, "what following a track paid")
+    agree(gate.squares / unit**2, twin.squares / unit**2, 1e-3 * STEPS, "squares at the gate")
+
+
+def compare(name, spec, twin, rewards, contexts, masks, limit=None):
+    """How many steps had probabilities to compare: those where the best index is clear.
+
+    After `limit` pulls in a row an arm pays nothing.
+    """
+    init, act, learn = compiled(name, spec)
+    state, compared = init(KEY), 0
+    gated = isinstance(twin, Gated)
+    twins = twin.tracks if gated else (twin,)
+    for t in range(STEPS):
+        available, context = masks[t], contexts[t]
+        decision, after = act(key_of(t), state, context, available)
+        probabilities, ticket, arm = (
+            twin.act(context.astype(float), available),
+            decision.ticket,
+            int(decision.arm),
+        )
+        main = twins[0]
+        first = main.rewards[0] if t else 0.0
+        unit = np.std(main.rewards) if np.ptp(main.rewards or [0]) else 1.0
+        assert ticket.first_pull == main.forced
+        if t:  # before, the index has no scale
+            for track, features, own in zip(after.tracks, ticket.features, twins, strict=True):
+                same_index(track, features, own, first, unit)
+                if t % 25 == 0:
+                    same_track(track, own, first, unit)
+        agree(ticket.effect.chance, main.ps, 1e-2, "the chance of an effect")
+        if main.ps:
+            agree(ticket.effect.size, main.g, 1e-2 * unit, "the size of an effect")
+        if gated and t % 25 == 0:
+            same_gate(state.gate, twin, first, unit)
+        is_clear = all(clear(own, available) for own in twins)
+        if main.forced or is_clear:
+            agree(decision.probabilities, probabilities, 1e-2, f"the probabilities of step {t}")
+            assert probabilities[arm] > 0
+            compared += 1
+        streak = main.streak if arm == main.last else 0
+        reward = np.float32(0) if limit and streak >= limit else rewards[t, arm]
+        state = learn(after, ticket, reward)
+        if gated:  # which arm is the best depends on rounding where it is not clear
+            follows = ticket.follows.tolist()
+            assert follows == twin.followed(arm) or not is_clear
+            twin.learn(arm, float(reward), follows)
+        else:
+            twin.learn(arm, float(reward))
+        if t % 25 == 0 and isinstance(main, Ours):
+            same_streaks(state.streaks, main, unit)
+    return compared
+
+
+CASES = {
+    "coins": (coins, False, None),
+    "arms that jump": (jumping, False, None),
+    "masks": (jumping, True, None),
+    "limit of 5": (coins, False, 5),
+    "limit of 5 and masks": (coins, True, 5),
+    "1000 + 50 x": (far_away, False, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_without_a_context(case):
+    problem, masked, limit = CASES[case]
+    rng = np.random.default_rng(1)
+    rewards, masks = problem(rng), masks_for(rng, 5, masked)
+    twin = Ours(5, 0)
+    compared = compare("tracker", COINS, twin, rewards, nothing(rng), masks, limit)
+    assert compared > 0.8 * STEPS
+    if limit:
+        assert twin.chance(5, twin.pslab) > 0.9
+        assert twin.ge[5] / twin.gn[5] < -0.2
+
+
+@pytest.mark.parametrize("case", ["coins", "masks", "1000 + 50 x"])
+def test_the_pseudocode_as_it_stands(case):
+    problem, masked, limit = CASES[case]
+    rng = np.random.default_rng(2)
+    rewards, masks = problem(rng), masks_for(rng, 5, masked)
+    name, twin = "tracker(effect=0, randomness=0)", Tracker(5, 0, pslab=0)
+    assert compare(name, COINS, twin, rewards, nothing(rng), masks, limit) > 0.8 * STEPS
+
+
+def test_the_pseudocode_as_it_stands_on_a_wheel():
+    rng = np.random.default_rng(3)
+    contexts, rewards = jumping_wheel(rng)
+    masks = masks_for(rng, 5, masked=True)
+    name, twin = "tracker(effect=0, randomness=0, waves=0)", Tracker(5, 2, pslab=0)
+    assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+
+
+def test_a_wheel_without_waves():
+    rng = np.random.default_rng(4)
+    contexts, rewards = jumping_wheel(rng)
+    masks = masks_for(rng, 5, masked=False)
+    compared = compare("tracker(waves=0)", WHEEL, Ours(5, 2), rewards, contexts, masks)
+    assert compared > 0.8 * STEPS
+
+
+def test_a_wheel_with_waves():
+    rng = np.random.default_rng(5)
+    contexts, rewards = jumping_wheel(rng)
+    masks = masks_for(rng, 5, masked=True)
+    waves = compiled("tracker", WHEEL)[0](KEY).waves
+    first = Ours(5, 2)
+    directions, phases = (np.asarray(x, float) for x in waves)
+    twin = Gated(first, Waved(first, directions, phases, WAVE_DRIFTS, WAVE_PRIOR))
+    assert compare("tracker", WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+    assert len(twin.counted) > 50
+
+
+def test_a_mistake_would_be_noticed():
+    """A world whose slopes drift a little faster."""
+    rng = np.random.default_rng(6)
+    contexts, rewards = jumping_wheel(rng)
+    masks = masks_for(rng, 5, masked=False)
+    with pytest.raises(AssertionError, match="tolerances away"):
+        compare("tracker(waves=0)", WHEEL, Ours(5, 2, xq=33), rewards, contexts, masks)

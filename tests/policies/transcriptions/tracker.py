@@ -1,0 +1,323 @@
+"""The tracker's pseudocode in plain NumPy and float64, by the names of the pseudocode.
+
+Experts are j, arms k; the intercept is the last feature. Where the pseudocode is silent:
+
+- A decision is forced if an available arm has fewer than n0 pulls; learning from it is "during the
+  forced pulls", from all others "after" them.
+- An arm never pulled has the mean of all rewards for its intercept, however late it is.
+- Not-available arms cannot be chosen, but count in the sum of the effective pulls.
+- The first of a bucket's lengths is the edge: 24-31, 32-41, and so on, the last without end.
+- A context coordinate that was always 0 stays 0.
+- pslab=0 is a world without an effect of streaks.
+
+`Tracker` is the pseudocode as it stands, `Ours` has the changes that the policy makes to it, and
+`Gated` adds the second track.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from tests.policies.transcriptions.classic import best_of
+
+NB = 40
+EXACT = 24  # streaks of length 0 to 23 have a bucket each
+EDGES = [32]
+while EXACT + len(EDGES) < NB - 1:
+    EDGES.append(EDGES[-1] * 4 // 3)
+
+
+def bucket(length):
+    return length if length < EXACT else EXACT + sum(edge <= length for edge in EDGES)
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def log_normal(e, mean, variance):
+    return -0.5 * math.log(2 * math.pi * variance) - (e - mean) ** 2 / (2 * variance)
+
+
+def log_student(e, nu, mean, squared_scale):
+    constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(math.pi * nu) / 2
+    squared = (e - mean) ** 2 / squared_scale
+    return constant - math.log(squared_scale) / 2 - (nu + 1) / 2 * math.log(1 + squared / nu)
+
+
+class Tracker:
+    """Every decision is `act`, then `learn` with the arm that was pulled and its reward."""
+
+    def __init__(
+        self,
+        num_arms,
+        context_dim,
+        q=(0, 1e-5, 1e-4, 1e-3, 1e-2),
+        pi=None,
+        share=1e-4,
+        p0=1.5,
+        px=3.0,
+        xq=30.0,
+        c0=1.0,
+        c1=1.0,
+        n0=None,
+        gs=0.999,
+        a0=2.0,
+        pslab=0.01,
+    ):
+        self.J, self.K, self.d = len(q), num_arms, context_dim + 1
+        halves = 0.5 ** np.arange(self.J)
+        self.q = np.array(q, float)
+        self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
+        self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
+        self.pslab = pslab
+        self.n0 = (8 if context_dim else 2) if n0 is None else n0
+        self.prior = np.array([px] * context_dim + [p0])
+        self.s = np.array([xq] * context_dim + [1.0])
+
+        self.m = np.zeros((self.J, self.K, self.d))
+        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        self.w = self.pi.copy()
+        self.s2, self.ss, self.sn = np.ones(self.J), np.zeros(self.J), np.zeros(self.J)
+        self.logodds = np.full(NB, math.log(pslab / (1 - pslab)) if pslab else -math.inf)
+        self.gn, self.ge = np.zeros(NB), np.zeros(NB)
+        self.pulls, self.last, self.streak = np.zeros(num_arms, int), None, 0
+        self.contexts, self.squares, self.rewards = 0, 0.0, []
+
+    def act(self, context, available=None):
+        """The arms' probabilities; the index, without the effect, stays to be looked at."""
+        available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
+        self.z = self.features(np.array(context, float))
+
+        z, w, s2 = self.z, self.w, self.s2
+        self.pm, self.pv = np.zeros((self.J, self.K)), np.zeros((self.J, self.K))
+        for j in range(self.J):
+            for k in range(self.K):
+                self.pm[j, k] = z @ self.m[j, k]
+                self.pv[j, k] = max(z @ self.P[j, k] @ z, 1e-12)
+        self.b = bucket(self.streak)
+        self.ps, self.g = self.effect() if self.streak > 0 and self.pslab else (0.0, 0.0)
+
+        mean = w @ self.pm
+        var = np.zeros(self.K)
+        for k in range(self.K):
+            var[k] = w @ (s2 * self.pv[:, k] + (self.pm[:, k] - mean[k]) ** 2)
+        sb = w @ s2
+        n = sb / var  # N of the pseudocode
+        log = np.log(np.maximum(1, n.sum() / n))
+        self.width = np.sqrt(var) * np.sqrt(self.c0 + self.c1 * log)
+        self.index = mean + self.width
+        self.affected = self.index.copy()  # if the streak has an effect
+        if self.streak > 0:
+            self.affected[self.last] += self.g
+
+        self.forced = bool((self.pulls[available] < self.n0).any())
+        if self.forced:
+            return best_of(-self.pulls.astype(float), available)
+        plain, affected = (
+            self.probabilities(self.index, available),
+            self.probabilities(self.affected, available),
+        )
+        return (1 - self.ps) * plain + self.ps * affected
+
+    def features(self, x):
+        self.contexts += 1
+        self.squares = self.squares + x**2
+        rms = np.sqrt(self.squares / self.contexts)
+        return np.append(x / np.where(rms > 0, rms, 1), 1.0)
+
+    def effect(self):
+        """Of a streak of length b: the chance that there is one, and its size."""
+        return sigmoid(self.logodds[self.b]), self.ge[self.b] / (self.gn[self.b] + 1)
+
+    def probabilities(self, index, available):
+        return best_of(index, available)
+
+    def learn(self, arm, reward):
+        a, r = arm, reward
+        if not self.rewards:
+            self.m[:, :, -1] = r
+            self.pm[:, a] = r
+        self.rewards.append(r)
+        rm, vtot = np.mean(self.rewards), np.var(self.rewards) + 1e-12
+        pm, pv = self.pm[:, a], self.pv[:, a]
+
+        y = r
+        if self.streak > 0 and a == self.last:
+            y = r - self.ps * self.g
+            if self.pslab:
+                self.learn_effect(r - self.w @ pm, pv)
+
+        e, nu, v = y - pm, self.sn + self.a0, self.s2 * (1 + pv)
+        if not self.forced:
+            self.weigh(e, nu, v)
+        self.ss = self.gs * self.ss + e**2 / (1 + pv)
+        self.sn = self.gs * self.sn + 1
+        self.s2 = (self.ss + self.a0 * vtot) / (self.sn + self.a0)
+
+        for j in range(self.J):
+            h = self.P[j, a] @ self.z
+            self.m[j, a] += h * e[j] / (1 + pv[j])
+            self.P[j, a] -= np.outer(h, h) / (1 + pv[j])
+        if not self.forced:
+            self.mix()
+        self.pass_time()
+
+        self.streak = self.streak + 1 if a == self.last else 1
+        self.last = a
+        self.pulls[a] += 1
+        self.m[:, self.pulls == 0, -1] = rm
+
+    def learn_effect(self, e, pv):
+        """Spike and slab: has a streak of length b an effect, shared by the arms?"""
+        b, g = self.b, self.g
+        v = self.s2[0] + self.w @ (self.s2 * pv)
+        v1 = v + self.s2[0] / (self.gn[b] + 1)
+        evidence = log_normal(e, g, v1) - log_normal(e, 0, v)
+        self.logodds[b] = np.clip(self.logodds[b] + evidence, -6, 30)
+        self.gn[b] += 1
+        self.ge[b] += e
+
+    def weigh(self, e, nu, v):
+        """Student-t evidence, in logarithms as all densities may be too small for float64."""
+        log_w = np.log(self.w) - np.log(v) / 2 - (nu + 1) / 2 * np.log(1 + e**2 / (v * nu))
+        w = np.exp(log_w - log_w.max())
+        self.w = (1 - self.share) * w / w.sum() + self.share * self.pi
+
+    def mix(self):
+        """IMM: the experts of an arm take over some of their common state."""
+        w, s2 = self.w, self.s2
+        sb = w @ s2
+        be = self.share * self.pi / w
+        for k in range(self.K):
+            m, p = self.m[:, k].copy(), self.P[:, k].copy()
+            mb = w @ m
+            away = [np.outer(m[j] - mb, m[j] - mb) for j in range(self.J)]
+            pb = sum(w[j] * (s2[j] * p[j] + away[j]) for j in range(self.J)) / sb
+            for j in range(self.J):
+                self.P[j, k] = (1 - be[j]) * p[j] + be[j] * pb + be[j] * (1 - be[j]) * away[j] / sb
+                self.m[j, k] += be[j] * (mb - m[j])
+
+    def pass_time(self):
+        for j in range(self.J):
+            for k in range(self.K):
+                for i in range(self.d):
+                    room = max(0, 1 - self.P[j, k, i, i] / self.prior[i])
+                    self.P[j, k, i, i] += self.q[j] * self.s[i] * room
+
+
+class Ours(Tracker):
+    """With what the policy changes.
+
+    - The effect is weighed by Student's density, and not on forced pulls.
+    - `logodds` is evidence alone. An effect at b - 1 makes one at b likelier, of about its size.
+    - Probabilities are by inverse gaps, in units of `randomness` times the best arm's width.
+    """
+
+    def __init__(self, num_arms, context_dim, randomness=0.1, **constants):
+        super().__init__(num_arms, context_dim, **constants)
+        self.randomness = randomness
+        self.logodds = np.zeros(NB)
+
+    def chance(self, b, prior):
+        odds = math.exp(self.logodds[b]) * prior / (1 - prior)
+        return odds / (1 + odds)
+
+    def effect(self):
+        b = self.b
+        before = self.chance(b - 1, self.pslab)
+        its_size = self.ge[b - 1] / (self.gn[b - 1] + 1)
+        chance = self.chance(b, before * 0.5 + (1 - before) * self.pslab)
+        return chance, (self.ge[b] + before * its_size) / (self.gn[b] + 1)
+
+    def learn_effect(self, e, pv):
+        if self.forced:
+            return
+        b, nu = self.b, self.sn[0] + self.a0
+        v = self.s2[0] + self.w @ (self.s2 * pv)
+        v1 = v + self.s2[0] / (self.gn[b] + 1)
+        evidence = log_student(e, nu, self.g, v1) - log_student(e, nu, 0, v)
+        self.logodds[b] = min(max(self.logodds[b] + evidence, -1.5), 35)
+        self.gn[b] += 1
+        self.ge[b] += e
+
+    def probabilities(self, index, available):
+        best = best_of(index, available)
+        if not self.randomness:
+            return best
+        top = index[available].max()
+        unit = self.randomness * self.width[best > 0].mean()
+        probabilities = np.zeros(self.K)
+        for k in range(self.K):
+            if available[k] and index[k] < top:
+                probabilities[k] = 1 / (available.sum() * (1 + ((top - index[k]) / unit) ** 3))
+        return probabilities + best * (1 - probabilities.sum())
+
+
+class Waved(Ours):
+    """The second track: cosines of the context beside it; the streaks are the first one's."""
+
+    def __init__(self, first, directions, phases, q, p_waves, **constants):
+        waves, dim = directions.shape
+        super().__init__(first.K, dim + waves, q=q, n0=first.n0, **constants)
+        self.prior[:waves], self.s[:waves] = p_waves, 1
+        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        self.first, self.directions, self.phases = first, directions, phases
+
+    def features(self, x):  # noqa: ARG002
+        z = self.first.z
+        cosines = [
+            math.cos(w @ z[:-1] + b) for w, b in zip(self.directions, self.phases, strict=True)
+        ]
+        return np.append(np.sqrt(2 / len(cosines)) * np.array(cosines), z)
+
+    def effect(self):
+        return self.first.ps, self.first.g
+
+    def learn_effect(self, e, pv):
+        pass
+
+
+class Gated:
+    """Two tracks: of steps in which their best arms differ, whose arms have paid more?"""
+
+    def __init__(self, first, second, fading=0.9998):
+        self.tracks, self.fading = (first, second), fading
+        self.counted = []  # (who was followed, reward)
+
+    def act(self, context, available):
+        first, second = (track.act(context, available) for track in self.tracks)
+        self.bests = [best_of(track.index, available) for track in self.tracks]
+        self.chance = self.second_pays_more()
+        if self.tracks[0].forced:
+            return first
+        return (1 - self.chance) * first + self.chance * second
+
+    def followed(self, arm):
+        return [best[arm] > 0 for best in self.bests]
+
+    def learn(self, arm, reward, followed):
+        if not self.tracks[0].forced and followed[0] != followed[1]:
+            self.counted.append((int(followed[1]), reward))
+        for track in self.tracks:
+            track.learn(arm, reward)
+
+    def second_pays_more(self):
+        """Their means are normal, with one more reward each than they have in doubt."""
+        rewards = self.tracks[0].rewards
+        total = (np.var(rewards) if rewards else 0.0) + 1e-12
+        who = np.array([i for i, _ in self.counted], int)
+        paid = np.array([r for _, r in self.counted])
+        weight = self.fading ** np.arange(len(who))[::-1]
+        self.number, self.mean, self.squares = np.zeros(2), np.zeros(2), 0.0
+        for i in range(2):
+            own = who == i
+            self.number[i] = weight[own].sum()
+            self.mean[i] = rewards[0] if rewards else 0.0
+            if own.any():
+                self.mean[i] = np.average(paid[own], weights=weight[own])
+                self.squares += weight[own] @ (paid[own] - self.mean[i]) ** 2
+        noise = (self.squares + 2 * total) / (self.number.sum() + 2)
+        deviation = np.sqrt(noise * (1 / (self.number + 1)).sum())
+        return norm.cdf((self.mean[1] - self.mean[0]) / deviation)

@@ -1,0 +1,1 @@
+"""What writes docs and README from results."""
