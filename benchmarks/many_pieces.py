@@ -61,7 +61,7 @@ class Look(Watcher):
 
 def tiny(pieces: int) -> Experiment:
     """One pull per run, and as many runs as fill the pieces."""
-    world = (("coins", "bernoulli(num_arms=2)"),)
+    world = (("bernoulli", "bernoulli(num_arms=2)"),)
     one = Experiment("many", "Many", environments=world, policies=(("chance", "uniform"),),
                      horizon=1, runs=1)  # fmt: skip
     (task,) = plan(one)

@@ -1,9 +1,10 @@
 """python -m benchmarks.revisions REVISION: this tree beside an older one, slice by slice.
 
-Engine, agent and service of both trees are started once and asked in turn, each slice in the order
-opposite to the one before, so that both meet the same machine. Prints the median of the ratios of
-neighbouring slices, now over before: below 1 is faster. Times are those on the core, which a busy
-machine changes least.
+Engine, agent and service of both trees are asked in turn, each slice in the order opposite to the
+one before, so that both meet the same machine; and both are started several times, as where a
+process happens to lie in memory can make it faster or slower by a tenth for all of its life. Prints
+the median of the ratios of neighbouring slices, now over before: below 1 is faster. Times are those
+on the core, which a busy machine changes least.
 """
 
 import argparse
@@ -65,53 +66,70 @@ def library(tree: Path, cache: str) -> Iterator[Callable[[str], float]]:
         process.wait()
 
 
-def compare(what: str, turns: list[Callable[[], float]], repeats: int) -> None:
+Slices = list[tuple[float, float]]  # before and now
+
+
+def take_slices(turns: list[Callable[[], float]], count: int) -> Slices:
     """`turns` are before and now; the first slice of each is to warm up."""
     for turn in turns:
         turn()
     slices = []
-    for number in range(repeats):
+    for number in range(count):
         order = [0, 1] if number % 2 == 0 else [1, 0]
         taken = {place: turns[place]() for place in order}
         slices.append((taken[0], taken[1]))
+    return slices
+
+
+def show(what: str, slices: Slices) -> None:
     ratios = sorted(now / before for before, now in slices)
+    quarter = len(ratios) // 4
     before, now = (statistics.median(each) for each in zip(*slices, strict=True))
     print(
-        f"{what}: {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f}), "
-        f"medians {before:.4g} and {now:.4g}",
+        f"{what}: {statistics.median(ratios):.3f} (half of them {ratios[quarter]:.3f} to "
+        f"{ratios[-1 - quarter]:.3f}), medians {before:.4g} and {now:.4g}",
         flush=True,
     )
 
 
-def compare_libraries(trees: list[Path], repeats: int) -> None:
-    with ExitStack() as stack:
-        cache = stack.enter_context(tempfile.TemporaryDirectory())
-        asks = [stack.enter_context(library(tree, cache)) for tree in trees]
-        lines = [f"engine {name} {sizes[0]} {sizes[1]}" for name, sizes in SIMULATIONS.items()]
-        lines += [f"agent {name} {pairs}" for name, pairs in AGENTS.items()]
-        for line in lines:
-            turns = [lambda ask=ask, line=line: ask(line) for ask in asks]
-            compare(f"{line}, seconds", turns, repeats)
+def compare_libraries(trees: list[Path], starts: int, slices: int) -> None:
+    lines = [f"engine {name} {sizes[0]} {sizes[1]}" for name, sizes in SIMULATIONS.items()]
+    lines += [f"agent {name} {pairs}" for name, pairs in AGENTS.items()]
+    taken: dict[str, Slices] = {line: [] for line in lines}
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(starts):
+            with ExitStack() as stack:
+                asks = [stack.enter_context(library(tree, cache)) for tree in trees]
+                for line in lines:
+                    turns = [lambda ask=ask, line=line: ask(line) for ask in asks]
+                    taken[line] += take_slices(turns, slices)
+    for line in lines:
+        show(f"{line}, seconds", taken[line])
 
 
-def compare_services(trees: list[Path], repeats: int) -> None:
+def compare_services(trees: list[Path], starts: int, slices: int) -> None:
     """Both are up all the time, but only one is asked at a time."""
-    with ExitStack() as stack:
-        served = []
-        for tree in trees:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            served.append(stack.enter_context(service(folder, tree)))
-        for policy, batch in SERVED.items():
-            takes = [asking(each, policy, batch, 0, policy) for each in served]
-            turns = [lambda take=take: take(SECONDS)["busy"] for take in takes]
-            how = f"batches of {batch}" if batch else "single pairs"
-            compare(f"service {policy}, {how}, us on the core per pair", turns, repeats)
+    taken: dict[str, Slices] = {policy: [] for policy in SERVED}
+    for _ in range(starts):
+        with ExitStack() as stack:
+            served = []
+            for tree in trees:
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                served.append(stack.enter_context(service(folder, tree)))
+            for policy, batch in SERVED.items():
+                takes = [asking(each, policy, batch, 0, policy) for each in served]
+                turns = [lambda take=take: take(SECONDS)["busy"] for take in takes]
+                taken[policy] += take_slices(turns, slices)
+    for policy, batch in SERVED.items():
+        how = f"batches of {batch}" if batch else "single pairs"
+        show(f"service {policy}, {how}, us on the core per pair", taken[policy])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.revisions", description=__doc__)
     parser.add_argument("revision", help="the older one, as git knows it")
-    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--starts", type=int, default=5, help="of every process")
+    parser.add_argument("--slices", type=int, default=4, help="after every start")
     chosen = parser.parse_args()
     assert set(CONNECTIONS) >= set(SERVED.values())
     with tempfile.TemporaryDirectory() as folder:
@@ -119,8 +137,8 @@ def main() -> None:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "-q", "--detach", str(old), chosen.revision], check=True)
         try:
-            compare_libraries([old, ROOT], chosen.repeats)
-            compare_services([old, ROOT], chosen.repeats)
+            compare_libraries([old, ROOT], chosen.starts, chosen.slices)
+            compare_services([old, ROOT], chosen.starts, chosen.slices)
         finally:
             subprocess.run([*git, "remove", "--force", str(old)], check=True)
 

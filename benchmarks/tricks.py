@@ -59,7 +59,7 @@ def bits_in_every_reader() -> None:
 def sampler_of_jax() -> None:
     import jax
 
-    replace("driftbandits.numerics.coins", "sample_log_gamma", jax.random.loggamma)
+    replace("driftbandits.numerics.bernoulli_thompson", "sample_log_gamma", jax.random.loggamma)
 
 
 def divisions() -> None:
@@ -67,7 +67,7 @@ def divisions() -> None:
 
 
 def copied_weights() -> None:
-    from driftbandits.simulation.engine import OPTIONS
+    from driftbandits.simulation.compiling import OPTIONS
 
     OPTIONS["xla_cpu_copy_insertion_use_region_analysis"] = False
 

@@ -138,14 +138,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'driftbandits' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"driftbandits.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        from driftbandits.extras import remedy
+    from driftbandits.extras import needed_for
 
-        if message := remedy(f"driftbandits.{name}", error):
-            raise ImportError(message) from None
-        raise
+    with needed_for(f"driftbandits.{name}"):
+        value = getattr(import_module(f"driftbandits.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all, whenever the process is killed."""
+"""Atomic file writes: a process killed at any moment leaves the old file or the new one."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What there is to choose from, read off the source: `list` need not wait until JAX is imported.
+"""Lists policies, environments and experiments without importing JAX, so that `list` is quick.
 
 The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name functions, each from a module of its own,
 whose settings and summaries are written there in plain sight.

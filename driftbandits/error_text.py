@@ -1,4 +1,4 @@
-"""The one line of an error that is shown; an error without a message is named by its type."""
+"""One-line error messages; an error without a message is named by its type."""
 
 
 def first_line(error: BaseException) -> str:

@@ -1,9 +1,11 @@
-"""Which extra of the package brings a module that a base install does not have."""
+"""Which extra installs a module that the base install lacks."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 BROUGHT_BY = {
+    "grpc": "ray",
     "gymnasium": "gymnasium",
     "httptools": "service",
     "jinja2": "report",
@@ -26,6 +28,18 @@ BROUGHT_FOR = {  # several extras bring polars: the one to name depends on what 
 def needs(what: str, extra: str) -> str:
     """What to install, in one line."""
     return f"{what} needs the extra \"{extra}\": pip install 'driftbandits[{extra}]'"
+
+
+@contextmanager
+def needed_for(what: str) -> Iterator[None]:
+    """An import in here that fails for the lack of an extra says which one to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = remedy(what, error)
+        if message is None:
+            raise
+        raise ModuleNotFoundError(message, name=error.name) from None
 
 
 def remedy(what: str, error: ModuleNotFoundError) -> str | None:

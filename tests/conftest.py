@@ -20,13 +20,24 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = ["report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py"]
 collect_ignore = [] if BROWSER else PAGES
 SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what takes long
-BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # long: shared out, and first
-MUCH_MEMORY = 1.2e9  # bytes
+MUCH_MEMORY = 1.5e9  # bytes
+BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # a group for each policy
+LONG = [  # what takes longest begins first, so that no worker waits for another one at the end
+    "service/test_nothing_lost.py", "test_wheel.py", "test_same_numbers.py",
+    "running/test_published.py", "test_readme.py", "simulation/test_engine.py",
+    "cli/test_commands.py", "integrations/test_external.py", "agents/test_simulation.py",
+    "service/http/test_docs.py", "service/http/test_routes.py", *BY_POLICY,
+]  # fmt: skip
+PAUSE_COVERAGE = [  # they compile and loop for long, and run no line that others do not
+    "agents/test_policies.py", "policies/test_contract.py", "policies/test_parity",
+    "policies/tracker/",
+]  # fmt: skip
 QUICK = [  # what `make check` runs: little or nothing is compiled
     "agents/test_decision_book.py", "agents/test_refusals.py", "experiments/test_claims.py",
     "experiments/test_experiment.py", "experiments/test_mistakes.py", "experiments/test_theorem.py",
@@ -56,31 +67,47 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups in a random order, and the tests of each; a worker takes whole groups.
-
-    A group is a file. The longest files are cut by policy, so that each policy is compiled once and
-    forgotten, and come first.
-    """
+    """Groups in a random order, the long ones first, and the tests of each in a random order."""
     shuffled = random.Random(config.option.order)
     shuffled.shuffle(items)
-    names = sorted({group_of(item) for item in items})
+    names = sorted({group_of(item.nodeid) for item in items})
     shuffled.shuffle(names)
     place = {name: number for number, name in enumerate(names)}
-    items.sort(key=lambda item: (file_of(item) not in BY_POLICY, place[group_of(item)]))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
-        if file_of(item) in QUICK or group_of(item) in QUICK_GROUPS:
+        file = file_of(item.nodeid)
+        if file in QUICK or group_of(item.nodeid) in QUICK_GROUPS:
             item.add_marker("quick")
+        if file.startswith(tuple(PAUSE_COVERAGE)) and "one_arm" not in item.name:
+            item.add_marker("no_cover")
+
+    def turn(item: pytest.Item) -> tuple[int, int]:
+        file = file_of(item.nodeid)
+        return LONG.index(file) if file in LONG else len(LONG), place[group_of(item.nodeid)]
+
+    items.sort(key=turn)
 
 
-def file_of(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).as_posix()
+def file_of(nodeid: str) -> str:
+    """From the folder of all tests."""
+    return nodeid.split("::")[0].removeprefix(f"{TESTS.name}/")
 
 
-def group_of(item: pytest.Item) -> str:
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    policy = parameters.get("name") or parameters.get("played")
-    return f"{file_of(item)} {policy}" if file_of(item) in BY_POLICY and policy else file_of(item)
+def group_of(nodeid: str) -> str:
+    """The tests that one worker takes, and sets up together: those of a file, or of a policy."""
+    file, parameters = file_of(nodeid), nodeid.partition("[")[2].rstrip("]")
+    return f"{file} {parameters.split('-')[0]}" if file in BY_POLICY else file
+
+
+class Groups(LoadScopeScheduling):
+    """A worker takes whole groups."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
+    config.option.loadscopereorder = False  # they are in order already
+    return Groups(config, log)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
@@ -93,7 +120,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    ends = nextitem is None or group_of(nextitem) != group_of(item)
+    ends = nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid)
     if ends and sys.platform == "linux" and memory_held() > MUCH_MEMORY:
         forget_compiled_programs()
 

@@ -1,38 +1,18 @@
 """What a base install lacks is told in one line, with the extra that brings it."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from driftbandits.extras import BROUGHT_BY, BROUGHT_FOR, needs
+from tests.missing_modules import without
 
 EXTRAS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-WITHOUT = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {modules}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Missing())
-"""
 COMMAND = "from driftbandits.cli.main import main; main()"
-
-
-def without(modules: set[str], code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process that cannot import some modules."""
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(modules=modules) + code, *arguments],
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize(
@@ -46,19 +26,39 @@ def without(modules: set[str], code: str, *arguments: str) -> subprocess.Complet
         (set(BROUGHT_BY), ["report", "results"], "report"),
         ({"matplotlib"}, ["compare", "--plot", "curves.png"], "report"),
         ({"jinja2"}, ["run", "paper/figure_1b", "--quick"], "report"),
+        ({"polars"}, ["compare", "-e", "table"], "data"),
+        ({"river"}, ["compare", "-e", "table(file='river:image_segments')"], "data"),
+        ({"ray"}, ["run", "paper/figure_1b", "--quick", "--out", "{folder}", "--on", "ray"], "ray"),
     ],
 )  # fmt: skip
 def test_a_command_says_which_extra_it_needs(missing, arguments, extra, tmp_path: Path) -> None:
-    said = without(missing, COMMAND, *arguments)
+    arguments = [each.format(folder=tmp_path) for each in arguments]
+    said = without(missing, COMMAND, *arguments, folder=tmp_path)
     wanted = f'driftbandits {arguments[0]} needs the extra "{extra}"'
     assert said.stderr == f"error: {wanted}: pip install 'driftbandits[{extra}]'\n"
     assert (said.returncode, said.stdout) == (2, "")
 
 
-def test_a_public_name_says_which_extra_it_needs() -> None:
-    said = without({"matplotlib"}, "from driftbandits import draw_curves")
-    message = needs("driftbandits.draw_curves", "report")
-    assert said.stderr.splitlines()[-1] == f"ImportError: {message}"
+COMPARED = "import driftbandits; compare = driftbandits.compare; "
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "what", "extra"),
+    [
+        ("matplotlib", "from driftbandits import draw_curves", "driftbandits.draw_curves",
+         "report"),
+        ("gymnasium", "import driftbandits.integrations.gymnasium",
+         "driftbandits.integrations.gymnasium", "gymnasium"),
+        ("polars", COMPARED + "compare(out='x', horizon=9, runs=1)", "compare(out=...)", "report"),
+        ("polars", COMPARED + "compare(['uniform'], horizon=9, runs=1).table", "Results.table",
+         "report"),
+        ("polars", "import driftbandits; driftbandits.build_environment('table')",
+         "the environment table", "data"),
+    ],
+)  # fmt: skip
+def test_python_says_which_extra_it_needs(missing: str, code: str, what: str, extra: str) -> None:
+    said = without({missing}, code)
+    assert said.stderr.splitlines()[-1] == f"ModuleNotFoundError: {needs(what, extra)}"
 
 
 @pytest.mark.parametrize("code", ["import driftbandits; driftbandits.simulate", COMMAND])
@@ -74,8 +74,10 @@ def test_the_extras_are_those_of_the_package() -> None:
         for extra, requirements in EXTRAS.items()
         for requirement in requirements
     }
-    assert set(BROUGHT_BY.items()) <= modules
+    assert set(BROUGHT_BY.items()) - {("grpc", "ray")} <= modules, "Ray's own extra has grpc"
     assert {("polars", extra) for extra in BROUGHT_FOR.values()} <= modules
     optional = {"service", "report", "ray", "postgresql", "gymnasium", "data"}
     known = {"driftbandits", "uvloop"}  # without uvloop the service takes Python's own loop
-    assert {name for name, extra in modules if extra in optional} - known == set(BROUGHT_BY)
+    assert {name for name, extra in modules if extra in optional} - known == set(BROUGHT_BY) - {
+        "grpc"
+    }

@@ -1,12 +1,13 @@
 """The library leaves the process of its caller as it was: a fresh one tells what it saw."""
 
 import json
-import os
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from tests.uncovered import without_coverage
 
 THREADS = 3  # of the pool that the caller has wished for
 
@@ -84,7 +85,7 @@ def what_is_seen(program: str) -> dict[str, Any]:
         [sys.executable, "-c", PROGRAM + program],
         capture_output=True,
         text=True,
-        env={**os.environ, "NPROC": str(THREADS)},
+        env=without_coverage() | {"NPROC": str(THREADS)},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

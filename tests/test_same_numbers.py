@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from driftbandits import Agent, build_environment, build_policy, simulate
+from driftbandits.simulation import compiling
 from tests.conftest import SOAK
 from tests.service.serving import ask, create, served
 
@@ -66,7 +67,7 @@ def probabilities(policy: str, environment: str) -> str:
         policy_state = built.learn(policy_state, decision.ticket, rewards.sampled[decision.arm])
         return (world.advance(state, decision.arm), policy_state), decision[:2]
 
-    @jax.jit
+    @compiling.jit
     def go(key):
         states = world.init(key), built.init(key)
         return jax.lax.scan(step, states, jax.random.split(key, STEPS))[1]

@@ -13,13 +13,13 @@ class Layer(NamedTuple):
 
 
 LAYERS = [
-    Layer(("atomic_file",), "files that are there whole or not at all"),
-    Layer(("error_text",), "the one line of an error that is shown"),
+    Layer(("atomic_file",), "atomic file writes"),
+    Layer(("error_text",), "one-line error messages"),
     Layer(("check",), "checks of what users give, with one grammar for messages"),
     Layer(("choice",), "the notation `name(setting=value)`"),
-    Layer(("extras",), "which extra of the package brings a module that is missing"),
+    Layer(("extras",), "which extra installs a missing module"),
     Layer(("core",), "the vocabulary: problem, policy, decision, environment"),
-    Layer(("numerics",), "what at least two policies share, and random keys"),
+    Layer(("numerics",), "what several policies or environments share, and random keys"),
     Layer(("policies", "environments"), "one file each, and the tables that name them"),
     Layer(("simulation",), "a policy in an environment: engine, devices, threads, delays, traces"),
     Layer(("experiments",), "experiment files, measures, claims and verdicts, tuning, rankings"),
@@ -28,12 +28,12 @@ LAYERS = [
     Layer(("agents",), "a policy that decides for real users and learns when rewards come"),
     Layer(("service.errors",), "what the service refuses, and with which remedy"),
     Layer(("service.store",), "bandits, logs, leases, snapshots and keys in a database"),
-    Layer(("logs",), "decision logs: what their events hold, and the learner that follows"),
-    Layer(("service.metrics",), "what Prometheus is told"),
+    Layer(("logs",), "decision logs: reading events and rebuilding a learner"),
+    Layer(("service.metrics",), "metrics for Prometheus"),
     Layer(("service.engine",), "the thread that decides and learns for all bandits of a worker"),
     Layer(("service.http",), "connections, routes, messages, roles, pages"),
     Layer(("service.server", "client"), "a worker from start to stop; the service from Python"),
-    Layer(("catalogue",), "what there is to choose from, read off the source"),
+    Layer(("catalogue",), "lists policies, environments and experiments without importing JAX"),
     Layer(("cli",), "parse, call, print"),
 ]
 

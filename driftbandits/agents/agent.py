@@ -9,7 +9,6 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from driftbandits import check
 from driftbandits.agents import checks
@@ -17,7 +16,7 @@ from driftbandits.agents.checks import Context
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook
 from driftbandits.agents.file import read_book, write_book
 from driftbandits.agents.requests import AgentDecision, Request
-from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, RewardVerdict
+from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 
 
@@ -34,8 +33,8 @@ class Agent:
         reward_range: lowest and highest reward, for the policies that need to know.
         noise: of the rewards, a sub-Gaussian constant, for the policies that need to know.
         horizon: how many decisions there will be, if that is known.
-        remember: past decisions whose repetition is recognised.
-        max_open: decisions that wait at a time; one more, and the oldest one's window is over.
+        remember: how many past decisions are remembered, to recognise repeats.
+        max_open: how many decisions may be open; beyond that the oldest expires.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class Agent:
         batch = self._book.judge(given)
         for (id, reward), verdict in zip(given, batch.verdicts, strict=True):
             if verdict is not LEARNED and verdict is not DUPLICATE:
-                refuse(id, reward, verdict)
+                raise check.InputError(reason_against(id, reward, verdict))
         self._book.settle(list(batch.new), list(batch.new.values()))
         return [verdict.status for verdict in batch.verdicts]
 
@@ -184,7 +183,7 @@ class Agent:
     # Keeping
 
     def save(self, path: str | Path) -> None:
-        """Writes everything into one file, whole or not at all."""
+        """Writes everything into one file, atomically."""
         write_book(self._book, Path(path))
 
     @classmethod
@@ -206,11 +205,3 @@ def own_id(seed: int, number: int) -> str:
 
 def moment(now: float | None) -> float:
     return time.time() if now is None else checks.moment(now)
-
-
-def refuse(id: str, reward: float, verdict: RewardVerdict) -> NoReturn:
-    if verdict.status == "contradictory":
-        check.fail(f"the reward of {id!r}", f"the {verdict.before!r} that it had before", reward)
-    if verdict.status == "expired":
-        check.fail("id", "that of a decision whose window has not passed", id)
-    check.fail("id", "that of a decision that was made and is still known", id)

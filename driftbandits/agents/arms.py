@@ -48,7 +48,7 @@ class Arms:
     def retire(self, name: str) -> None:
         slot = self._slot(name)
         if self._active[slot] and self._active.sum() == 1:
-            check.fail("arm", "another than the last one that is not retired", name)
+            raise check.InputError(f"the last active arm cannot be retired, got {name!r}")
         self._active[slot] = False
 
     def restore(self, name: str) -> None:
@@ -67,7 +67,7 @@ class Arms:
         mask[[self._slot(name) for name in available]] = True
         mask &= self._active
         if not mask.any():
-            check.fail("available", "a list with an arm that is not retired", list(available))
+            check.fail("available", "a list with at least one active arm", list(available))
         return mask
 
     def _slot(self, name: str) -> int:

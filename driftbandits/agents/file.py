@@ -56,7 +56,8 @@ def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
         check.fail(name, rule, f"version {int(found[1])}")
     body = content[found.end() :]
     if hashlib.sha256(body).hexdigest().encode() != found[2]:
-        check.fail(name, "whole (go back to an older copy)", "a damaged file")
+        message = f"{name} is damaged (its checksum does not match); use an older copy"
+        raise check.InputError(message)
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
         return restored(dict(arrays), name, int(found[1]))
 

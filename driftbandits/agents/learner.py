@@ -21,8 +21,9 @@ from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, un
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.policies import build_policy
+from driftbandits.simulation import compiling
 from driftbandits.simulation.devices import agents_device
-from driftbandits.simulation.engine import OPTIONS, block_keys
+from driftbandits.simulation.engine import block_keys
 
 TOGETHER = 256  # decisions or rewards in one call of a program, at the most
 
@@ -52,8 +53,8 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     ticket = layout_of(decision.ticket)
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, ticket)
-    compiled = partial(jax.jit, donate_argnums=0, compiler_options=OPTIONS)
-    return Programs(jax.jit(policy.init), compiled(act), compiled(learn), ticket, still)
+    loop = partial(compiling.jit, donate_argnums=0)
+    return Programs(compiling.jit(policy.init), loop(act), loop(learn), ticket, still)
 
 
 def acting(
@@ -129,7 +130,7 @@ class Learner:
     def _shape(self, spec: BanditSpec) -> None:
         self.spec, self._policy = spec, build_policy(self._text, spec)
         if self._policy.sees_means:
-            check.fail("policy", "one that can do without the arms' means", self._text)
+            check.fail("policy", "one that does not need the true means", self._text)
         self._programs = programs_for(self._policy, spec)
         self._contexts = np.zeros((TOGETHER, spec.context_dim), np.float32)
         self._available = np.zeros((TOGETHER, spec.num_arms), bool)

@@ -49,6 +49,15 @@ def verdict_on(reward: float, past: PastDecision | None) -> RewardVerdict:
     return EXPIRED if past.expired else repeated(reward, past.reward)
 
 
+def reason_against(id: str, reward: float, verdict: RewardVerdict) -> str:
+    """Why a reward is refused, in the words of the agent and of the service."""
+    if verdict.status == "contradictory":
+        return f"decision {id!r} already has the reward {verdict.before!r}, got {reward!r}"
+    if verdict.status == "expired":
+        return f"decision {id!r} has expired: its window passed, or too many decisions were open"
+    return f"there is no decision with the id {id!r}"
+
+
 def repeated(reward: float, before: float | None) -> RewardVerdict:
     """On a reward whose decision has had one."""
     return DUPLICATE if reward == before else RewardVerdict("contradictory", before)

@@ -9,14 +9,23 @@ import click
 from driftbandits.check import fail, integer
 
 
+def store_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The database of the service."""
+    data = click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("driftbandits-data"),
+        show_default=True,
+        help="Folder of the SQLite database.",
+    )
+    database = click.option(
+        "--database", metavar="URL", help="Use PostgreSQL instead: postgresql://USER@HOST/NAME."
+    )
+    return data(database(command))
+
+
 @click.command()
-@click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), default=Path("driftbandits-data"),
-    show_default=True, help="Folder of the SQLite database.",
-)  # fmt: skip
-@click.option(
-    "--database", metavar="URL", help="Use PostgreSQL instead: postgresql://USER@HOST/NAME."
-)
+@store_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -57,13 +66,6 @@ def serve(
     integer(**{"--port": port}, at_least=0, at_most=65535)
     keep_compiled_programs()
     run(data, database, host, port, url, without_keys)
-
-
-def store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The database of the service."""
-    folder = click.Path(path_type=Path, file_okay=False)
-    data = click.option("--data", type=folder, default=Path("driftbandits-data"), show_default=True)
-    return data(click.option("--database", metavar="URL")(command))
 
 
 @click.group()

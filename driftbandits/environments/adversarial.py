@@ -21,6 +21,7 @@ import numpy as np
 from driftbandits.core import Environment
 from driftbandits.environments.table import replay
 from driftbandits.environments.table_file import Table
+from driftbandits.extras import needed_for
 
 DOUBLINGS = 13
 
@@ -34,7 +35,8 @@ def adversarial(*, file: str | None = None) -> Environment:
     """
     if file is None:
         return replay(doubling_stretches())
-    from driftbandits.environments.table_reader import read_table  # takes Polars
+    with needed_for("the environment adversarial"):
+        from driftbandits.environments.table_reader import read_table  # takes Polars
 
     return replay(read_table(file, context=[]))
 

@@ -6,9 +6,9 @@
 Rewards are Gaussian. Kleinberg & Immorlica (2018), "Recharging bandits", where means are any
 concave functions of the time since the last pull.
 
-Examples: customers who were just written to, a field, a joke. As everywhere here, the regret
-compares with the arm that is best at this moment, and so does the oracle, which is not optimal:
-waiting for a slow and rich arm may beat it.
+Examples: customers just e-mailed, a fallow field, a joke. As everywhere here, the regret compares
+with the arm that is best at this moment, and so does the oracle, which is not optimal: waiting for
+a slow and rich arm may beat it.
 """
 
 from typing import NamedTuple

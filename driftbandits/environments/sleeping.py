@@ -1,7 +1,7 @@
 """Arms of any environment are not always available.
 
     a number    each arm is available with this probability, independently and anew in each step;
-                where none would be, one is, with all arms alike
+                if no arm would be available, one chosen uniformly is
     a schedule  a list of lists of 0 and 1, one per step and one number per arm; it repeats
 
 The available arms are shown before the choice, and the regret compares with the best one of them.

@@ -28,6 +28,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Environment, Key, Observation, Rewards
 from driftbandits.environments.table_file import Table, spec_of
+from driftbandits.extras import needed_for
 
 ORDERS = ("as written", "shuffled")
 
@@ -55,7 +56,8 @@ def table(
             the features).
         order: "as written", or "shuffled" anew for each run.
     """
-    from driftbandits.environments.table_reader import read_table  # takes Polars
+    with needed_for("the environment table"):
+        from driftbandits.environments.table_reader import read_table  # takes Polars
 
     check.known("order", order, ORDERS)
     return replay(read_table(file, arms, context), shuffled=order == "shuffled")

@@ -46,7 +46,7 @@ def fingerprint_of_file(file: str | Path) -> str:
 
 
 def stamp_of_file(file: str) -> tuple[object, ...]:
-    """What is another one, in all likelihood, when the file has been written again."""
+    """Changes when the file is rewritten."""
     try:
         path = path_of(file).resolve()
         status = path.stat()

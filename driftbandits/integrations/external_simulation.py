@@ -24,6 +24,7 @@ from driftbandits.integrations.foreign import ForeignEnvironment, ForeignRun
 from driftbandits.integrations.stepping import SteppedRuns
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
+from driftbandits.simulation import compiling
 from driftbandits.simulation.engine import (
     CHUNK,
     POINTS,
@@ -191,7 +192,7 @@ def compiled(policy: Policy) -> CompiledPolicy:
         decision, state = policy.act(own, state, context, available)
         return decision.arm, decision.ticket, state
 
-    return CompiledPolicy(jax.jit(init), jax.jit(act), jax.jit(policy.learn))
+    return CompiledPolicy(*(compiling.jit(each) for each in (init, act, policy.learn)))
 
 
 class JaxPlayer:

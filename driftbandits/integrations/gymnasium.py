@@ -8,16 +8,14 @@ import numpy as np
 from driftbandits import check
 from driftbandits.core import BanditSpec, Environment
 from driftbandits.environments import build_environment
-from driftbandits.extras import needs
+from driftbandits.extras import needed_for
 from driftbandits.integrations.foreign import ForeignObservation
 from driftbandits.integrations.stepping import SteppedRuns, StepResult
 
-try:
+with needed_for(__name__):
     import gymnasium
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(needs(__name__, "gymnasium"), name=error.name) from error
 
 ENTRY = "driftbandits.integrations.gymnasium:BanditEnv"
 CONTEXT_BOUND = float(np.finfo(np.float32).max)  # Gymnasium wants one; the true one is unknown

@@ -15,6 +15,7 @@ from jax import Array
 
 from driftbandits.core import Decision, Environment, Key, Policy, State
 from driftbandits.numerics.random_keys import key
+from driftbandits.simulation import compiling
 from driftbandits.simulation.engine import DELAY, Keys, block_keys, take_step
 from driftbandits.simulation.traces import Record
 
@@ -102,13 +103,14 @@ class CompiledSteps(NamedTuple):
 
 @lru_cache(maxsize=64)
 def compiled_steps(environment: Environment, every: int, points: int) -> CompiledSteps:
-    init_all = jax.jit(jax.vmap(environment.init))
-    observe_all = jax.jit(jax.vmap(partial(observe, environment), (0, 0, None)))
+    init_all = compiling.jit(jax.vmap(environment.init))
+    observe_all = jax.vmap(partial(observe, environment), (0, 0, None))
+    first_look = compiling.jit(observe_all)
     step_all = jax.vmap(partial(step, environment), (0, 0, None, 0))
 
     def start(keys: Keys) -> tuple[BlockState, np.ndarray]:
         worlds, time = init_all(keys.world_start), jnp.asarray(0, jnp.int32)
-        seen = np.pad(observe_all(worlds, keys, time), ((0, 0), (PAID, 0)))  # nothing paid yet
+        seen = np.pad(first_look(worlds, keys, time), ((0, 0), (PAID, 0)))  # nothing paid yet
         if not points:
             return BlockState(worlds, time, None), seen
         record = jax.eval_shape(step_all, worlds, keys, time, np.zeros(len(seen), np.int32))[1]
@@ -124,7 +126,7 @@ def compiled_steps(environment: Environment, every: int, points: int) -> Compile
         seen = observe_all(worlds, keys, time + 1)
         return BlockState(worlds, time + 1, sums), jnp.concatenate([paid, seen], axis=1)
 
-    return CompiledSteps(start, jax.jit(pull, donate_argnums=0))
+    return CompiledSteps(start, compiling.jit(pull, donate_argnums=0))
 
 
 class SteppedRuns:

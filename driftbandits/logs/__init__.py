@@ -1,1 +1,1 @@
-"""Decision logs: what their events hold, and the learner that follows from them."""
+"""Decision logs: reading events and rebuilding a learner."""

@@ -1,4 +1,4 @@
-"""Between the arrays of decisions and the bytes of their events."""
+"""Converts decisions between arrays and event bytes."""
 
 import numpy as np
 

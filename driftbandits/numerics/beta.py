@@ -1,4 +1,4 @@
-"""Beta posteriors of coins, seen through the angle whose squared sine is the mean.
+"""Beta posteriors of Bernoulli arms, seen through the angle whose squared sine is the mean.
 
     theta = asin(sqrt(x)):   log density = A log sin(theta) + B log cos(theta) + constant,
     A = 2a - 1, B = 2b - 1;  highest at tan(theta)^2 = A / B, with curvature of at least A + B
@@ -17,7 +17,7 @@ REACH = np.linspace(-6, 6, 25).astype(np.float32)
 ALMOST_MINUS_ONE = -1 + 1e-7  # rounding must not take a sine or a cosine below zero
 
 
-def best_coin_probabilities(a: Array, b: Array, available: Array) -> Array:
+def best_bernoulli_probabilities(a: Array, b: Array, available: Array) -> Array:
     """P(arm i has the highest mean) under independent Beta(a_i, b_i), a and b at least 1."""
     sines, cosines = 2 * a - 1, 2 * b - 1
     root = jnp.sqrt(sines * cosines)

@@ -1,4 +1,4 @@
-"""Coins: their entropy, and the upper confidence bound of their Kullback-Leibler divergence.
+"""Bernoulli arms: entropy, and the upper confidence bound of the Kullback-Leibler divergence.
 
 kl(p, q) = p ln(p / q) + (1 - p) ln((1 - p) / (1 - q))
 """

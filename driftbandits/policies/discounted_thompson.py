@@ -5,7 +5,8 @@
 
 Raj & Kalyani (2017), "Taming non-stationary bandits: a Bayesian approach". The prior does not fade:
 an arm that is not pulled goes back to Beta(1, 1) and is tried again. Rewards that are not 0 or 1
-are clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
+are clipped to `spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at random, as in
+thompson.py.
 
 Our reading: a step is a decision. A reward that comes n decisions late adds discount^n, which is
 what would be left of it had it come at once.
@@ -13,8 +14,8 @@ what would be left of it had it come at once.
 Use it when Bernoulli arms drift gradually, or jump at unknown times, and a mean stays about the
 same for 1 / (1 - discount) pulls. It is cheap, and hard to beat there. Not when nothing drifts: it
 never stops exploring, and each forgotten arm costs a pull now and then. Not when rewards vary
-little within a wide range: the toss adds noise, and gaussian_thompson(discount=0.999) does without
-it.
+little within a wide range: turning them into 0 or 1 adds noise, which
+gaussian_thompson(discount=0.999) does not need.
 
 It ignores the context.
 """
@@ -25,7 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 from driftbandits.numerics.fading import check_discount, faded
 
 
@@ -55,7 +56,7 @@ def discounted_thompson(spec: BanditSpec, *, discount: float = 0.999) -> Policy:
     def act(
         key: Key, state: DiscountedThompsonState, context: Array, available: Array
     ) -> tuple[Decision, DiscountedThompsonState]:
-        decision = choose_coin(key, state.wins, state.losses, available)
+        decision = choose_arm(key, state.wins, state.losses, available)
         time = state.time + 1
         ticket = DiscountedToss(decision.ticket, time)
         state = DiscountedThompsonState(discount * state.wins, discount * state.losses, time)

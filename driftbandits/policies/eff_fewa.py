@@ -20,7 +20,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.arms import draw, greedy_probabilities, require_some
 from driftbandits.numerics.levels import Levels, add_reward, empty_levels, geometric_lengths
 from driftbandits.numerics.windows import LONGEST
 from driftbandits.policies.fewa import filter_bonus
@@ -41,6 +41,7 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
         return empty_levels(spec.num_arms, len(lengths))
 
     def act(key: Key, levels: Levels, context: Array, available: Array) -> tuple[Decision, Levels]:
+        require_some(available)
         bonus = filter_bonus(alpha, spec.noise, levels.pulls)
         active = filter_levels(levels, windows, available, bonus)
         probabilities = greedy_probabilities(-levels.pulls.astype(jnp.float32), active)

@@ -48,7 +48,7 @@ def epsilon_greedy(spec: BanditSpec, *, epsilon: float = 0.1, rate: float | None
     def act(
         key: Key, state: EpsilonGreedyState, context: Array, available: Array
     ) -> tuple[Decision, EpsilonGreedyState]:
-        # A quotient of sums, unlike a mean updated step by step, keeps ties between coins exact.
+        # A quotient of sums, unlike a mean updated step by step, keeps ties of 0-1 rewards exact.
         value = state.worth / state.pulls if rate is None else state.worth
         greedy = greedy_probabilities(jnp.where(state.pulls == 0, jnp.inf, value), available)
         probabilities = with_exploration(greedy, epsilon, available)

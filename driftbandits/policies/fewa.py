@@ -25,7 +25,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.arms import draw, greedy_probabilities, require_some
 from driftbandits.numerics.windows import (
     LONGEST,
     Windows,
@@ -64,6 +64,7 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
     def act(
         key: Key, windows: Windows, context: Array, available: Array
     ) -> tuple[Decision, Windows]:
+        require_some(available)
         bonus = filter_bonus(alpha, spec.noise, windows.pulls)
         active = filter_arms(windows, available, bonus, size)
         probabilities = greedy_probabilities(-windows.pulls.astype(jnp.float32), active)

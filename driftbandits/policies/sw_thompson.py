@@ -5,7 +5,8 @@
 
 Trovo, Paladino, Restelli & Gatti (2020), "Sliding-window Thompson sampling for non-stationary
 settings". An arm that is not in the window has the prior Beta(1, 1). Rewards that are not 0 or 1
-are clipped to `spec.reward_range`, scaled to [0, 1] and tossed for, as in thompson.py.
+are clipped to `spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at random, as in
+thompson.py.
 
 Our reading: the window holds decisions. One whose reward has not arrived leaves its place empty,
 and a reward that arrives after its decision has left the window is not counted. The default window
@@ -26,7 +27,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 from driftbandits.numerics.horizon import usual_window
 
 EMPTY = -1
@@ -62,7 +63,7 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
     def act(
         key: Key, state: SwThompsonState, context: Array, available: Array
     ) -> tuple[Decision, SwThompsonState]:
-        decision = choose_coin(key, state.wins, state.losses, available)
+        decision = choose_arm(key, state.wins, state.losses, available)
         ticket = WindowToss(decision.ticket, state.time)
         return decision._replace(ticket=ticket), make_room(state)
 

@@ -3,8 +3,8 @@
     theta_k ~ Beta(1 + wins_k, 1 + losses_k);   arm = argmax theta
 
 Thompson (1933); Chapelle & Li (2011), "An empirical evaluation of Thompson sampling". Other rewards
-are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win by a toss of a coin with
-that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
+are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win with that probability:
+Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
 
 Use it when rewards do not drift: few policies lose less, and there is nothing to tune. Not when
 they do: its counts only grow, so it adapts ever more slowly; `discounted_thompson` forgets.
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.coins import Toss, choose_coin, is_won
+from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 
 
 class ThompsonState(NamedTuple):
@@ -36,7 +36,7 @@ def thompson(spec: BanditSpec) -> Policy:
     def act(
         key: Key, state: ThompsonState, context: Array, available: Array
     ) -> tuple[Decision, ThompsonState]:
-        return choose_coin(key, *state, available), state
+        return choose_arm(key, *state, available), state
 
     def learn(state: ThompsonState, toss: Toss, reward: Array) -> ThompsonState:
         pulled = jnp.arange(spec.num_arms) == toss.arm

@@ -1,4 +1,4 @@
-"""Uniform: every available arm with the same probability; the upper end of the scale of regret.
+"""Uniform: every available arm with the same probability; the baseline for regret.
 
 Use it as a baseline, or to collect unbiased data. Not when rewards matter.
 

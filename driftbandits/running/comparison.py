@@ -7,6 +7,7 @@ from typing import Any
 from driftbandits.experiments.experiment import Experiment
 from driftbandits.experiments.files import check_experiment
 from driftbandits.experiments.results import Results
+from driftbandits.extras import needed_for
 from driftbandits.running.in_memory import run_in_memory
 from driftbandits.running.watcher import Watcher
 
@@ -53,7 +54,8 @@ def compare(
     check_experiment(experiment)
     if out is None:
         return run_in_memory(experiment, cores, watcher or Watcher())
-    from driftbandits.running.runner import run_experiment  # takes Polars
+    with needed_for("compare(out=...)"):
+        from driftbandits.running.runner import run_experiment  # takes Polars
 
     return run_experiment(experiment, out, cores=cores, watcher=watcher)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandits.experiments.experiment import Experiment
 from driftbandits.experiments.results import Results
+from driftbandits.extras import needed_for
 from driftbandits.running.assembly import MeasuredLine, Origins, judged_results, measured_lines
 from driftbandits.running.compute import piece_metadata
 from driftbandits.running.local import compute_on_threads
@@ -60,8 +61,9 @@ def assemble(
 
 
 def table_of(experiment: Experiment, measured: list[MeasuredLine]) -> "pl.DataFrame":
-    import polars as pl
+    with needed_for("Results.table"):
+        import polars as pl
 
-    from driftbandits.running.frames import line_frame
+        from driftbandits.running.frames import line_frame
 
     return pl.concat(line_frame(line, experiment.measure) for line in measured)

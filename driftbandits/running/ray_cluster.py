@@ -18,14 +18,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftbandits import check
-from driftbandits.check import InputError
 from driftbandits.error_text import first_line, last_line
-from driftbandits.extras import needs
+from driftbandits.extras import needed_for
 from driftbandits.running.compute import (
     Computed,
     Failed,
@@ -179,10 +178,9 @@ def check_place(on: str) -> None:
     """Refuses an `on` that is not a Ray cluster, and a machine without Ray."""
     if not re.fullmatch(r"ray(://[^\s/]+:\d+)?", on):
         check.fail("on", "ray, or ray://HOST:PORT as in ray://head:10001", on)
-    if find_spec("ray") is None:
-        raise InputError(needs(f"on={on}", "ray"))
-    if on != "ray" and find_spec("grpc") is None:  # of the Ray Client
-        raise InputError(needs(f"on={on}", "ray"))
+    with needed_for(f"on={on}"):
+        for module in ["ray"] if on == "ray" else ["ray", "grpc"]:  # the Ray Client takes grpc
+            import_module(module)
 
 
 @contextmanager
@@ -192,7 +190,7 @@ def connected(on: str, cores: int | None = None) -> Iterator[None]:
     import ray
 
     without_chatter: Any = WithoutRay(sys.stdout)
-    with redirect_stdout(without_chatter):
+    with redirect_stdout(without_chatter), quiet():
         if ray.is_initialized():
             yield
             return
@@ -206,19 +204,31 @@ def connected(on: str, cores: int | None = None) -> Iterator[None]:
                 ray.shutdown()
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ray says little meanwhile; the caller's process is left as it was."""
+    log = logging.getLogger("ray.util.client")
+    level, added = log.level, {name: QUIET[name] for name in QUIET if name not in os.environ}
+    os.environ.update(added)
+    log.setLevel(logging.CRITICAL)  # its errors are raised too
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for name in added:
+            os.environ.pop(name, None)
+
+
 def join(on: str, cores: int | None) -> None:
     """Joins the cluster that `on` names; plain `ray` starts one here if there is none."""
     import ray
 
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger("ray.util.client").setLevel(logging.CRITICAL)  # its errors are raised too
-    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    silent: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     address = (os.environ.get("RAY_ADDRESS") if on == "ray" else on) or "auto"
     if address != "local":
         try:
             check_reachable(address)
-            connect(address, quiet)
+            connect(address, silent)
             return
         except (OSError, RuntimeError, ValueError) as error:
             if address != "auto" or not isinstance(error, ConnectionError):
@@ -234,7 +244,7 @@ def join(on: str, cores: int | None) -> None:
             num_cpus=cores or available_cores(),
             object_store_memory=OBJECT_STORE,
             include_dashboard=False,
-            **quiet,
+            **silent,
         )
 
 

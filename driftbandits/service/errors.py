@@ -123,19 +123,16 @@ def existing_name(kind: str, name: str) -> ApiError:
     return ApiError(409, "existing_name", message, "choose another name")
 
 
-def unknown_decision(id: str) -> ApiError:
-    message = f"there is no decision with the id {id!r}"
+def unknown_decision(message: str) -> ApiError:
     return ApiError(404, "unknown_decision", message, "send the id returned with the decision")
 
 
-def contradictory_reward(id: str, before: float | None, reward: float) -> ApiError:
-    message = f"decision {id!r} already has the reward {before!r}, got {reward!r}"
+def contradictory_reward(message: str) -> ApiError:
     remedy = "the first reward stands; send one reward per decision"
     return ApiError(409, "contradictory_reward", message, remedy)
 
 
-def expired_decision(id: str) -> ApiError:
-    message = f"decision {id!r} has expired: its window passed, or too many decisions were open"
+def expired_decision(message: str) -> ApiError:
     remedy = "create the bandit with a longer window or a larger max_open"
     return ApiError(409, "expired_decision", message, remedy)
 

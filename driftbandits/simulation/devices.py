@@ -1,4 +1,4 @@
-"""Devices of our own: each with a thread that no other one waits for.
+"""Devices of our own, each with its own thread pool.
 
 Every core has a block of runs of its own. XLA would cut the blocks' loops in parts for the threads
 of its pool, and spend more time on them than on the work. A program's thread also hands some of its

@@ -22,6 +22,7 @@ from driftbandits.core import Environment, Key, Policy, State
 from driftbandits.environments import build_environment
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
+from driftbandits.simulation import compiling
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
 from driftbandits.simulation.threads import Stopped, call_on_threads
@@ -41,11 +42,6 @@ CHUNK = 125  # times the runs of a block: steps between two reports of progress,
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 DELAY = 1  # folded into the rewards' key
-OPTIONS = {
-    "xla_cpu_multi_thread_eigen": False,
-    # Without it, every step would copy the weights that are both read and written.
-    "xla_cpu_copy_insertion_use_region_analysis": True,
-}
 
 
 class Keys(NamedTuple):
@@ -224,8 +220,8 @@ def block_functions(
         return jax.lax.fori_loop(first, last, body, (states, zeros))
 
     return (
-        jax.jit(jax.vmap(start), compiler_options=OPTIONS),
-        jax.jit(proceed, donate_argnums=0, compiler_options=OPTIONS),
+        compiling.jit(jax.vmap(start)),
+        compiling.jit(proceed, donate_argnums=0),
     )
 
 

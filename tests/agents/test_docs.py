@@ -34,7 +34,7 @@ def test_the_examples_run_in_order(
     names: dict[str, object] = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         exec(compile(block, "agent.md", "exec"), names)
-    assert "the reward of 'visit-1' must be" in capsys.readouterr().out
+    assert "decision 'visit-1' already has the reward 1.0, got 0.0" in capsys.readouterr().out
 
 
 def test_every_argument_and_setting_is_explained() -> None:

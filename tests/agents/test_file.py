@@ -71,7 +71,7 @@ def test_every_damaged_byte_is_noticed(agent: Agent) -> None:
     for place in [*range(100), *range(100, len(content), 97)]:
         damaged = bytearray(content)
         damaged[place] ^= 1
-        with pytest.raises(InputError, match="the agent must be"):
+        with pytest.raises(InputError, match=r"the agent (must be|is damaged)"):
             from_bytes(bytes(damaged))
 
 
@@ -79,7 +79,7 @@ def test_every_damaged_byte_is_noticed(agent: Agent) -> None:
 def test_a_file_that_was_cut_off_is_refused(agent: Agent, tmp_path: Path, left: int) -> None:
     path = tmp_path / "cut.agent"
     path.write_bytes(to_bytes(agent._book)[:left])
-    with pytest.raises(InputError, match=r"cut\.agent must be (whole|a file that Agent\.save)"):
+    with pytest.raises(InputError, match=r"cut\.agent (is damaged|must be a file)"):
         Agent.load(path)
 
 

@@ -30,9 +30,9 @@ def test_what_is_no_reward_is_refused_with_the_whole_batch(reward: Any) -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (("y", 0.0), "the reward of 'y' must be the 1.0 that it had before, got 0.0"),
-        (("x", 0.0), "the reward of 'x' must be the 1.0 that it had before, got 0.0"),
-        (("z", 1.0), "id must be that of a decision that was made and is still known, got 'z'"),
+        (("y", 0.0), "decision 'y' already has the reward 1.0, got 0.0"),
+        (("x", 0.0), "decision 'x' already has the reward 1.0, got 0.0"),
+        (("z", 1.0), "there is no decision with the id 'z'"),
         ((5, 1.0), "id must be a text of 1 to 200 characters without control characters, got 5"),
         (([], 1.0), "id must be a text of 1 to 200 characters without control characters, got []"),
     ],
@@ -71,8 +71,8 @@ def test_a_refused_reward_changes_nothing(second: tuple[Any, float], message: st
         ([1, 2], "a request must be a mapping or a Request, got [1, 2]"),
         ({"context": [1, 2], "available": "red"}, "available must be a list of names, got 'red'"),
         ({"context": [1, 2], "available": 5}, "available must be a list of names, got 5"),
-        ({"context": [1, 2], "available": []}, "a list with an arm that is not retired, got []"),
-        ({"context": [1, 2], "available": ["old"]}, "an arm that is not retired, got ['old']"),
+        ({"context": [1, 2], "available": []}, "a list with at least one active arm, got []"),
+        ({"context": [1, 2], "available": ["old"]}, "at least one active arm, got ['old']"),
         ({"context": [1, 2], "available": ["rde"]}, "got 'rde'; did you mean 'red'?"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_refused_request_changes_nothing(request_: Any, message: str) -> None:
         ),
         ({"context": ["x", "x"]}, "context must be a list of different names"),
         ({"policy": "trakcer"}, "did you mean 'tracker'"),
-        ({"policy": "oracle"}, "policy must be one that can do without the arms' means"),
+        ({"policy": "oracle"}, "policy must be one that does not need the true means"),
         ({"policy": None}, "policy must be a name with settings"),
         ({"policy": "swa"}, "horizon must be known to swa (use swa(doubling=true)"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
@@ -132,7 +132,7 @@ def test_arms_that_make_no_sense_are_refused() -> None:
     agent.retire_arm("red")
     with pytest.raises(InputError, match=r"a new name \(restore_arm brings back a retired one\)"):
         agent.add_arm("red")
-    with pytest.raises(InputError, match=r"arm must be another than the last one .*, got 'green'"):
+    with pytest.raises(InputError, match="the last active arm cannot be retired, got 'green'"):
         agent.retire_arm("green")
     for change in (agent.retire_arm, agent.restore_arm):
         with pytest.raises(InputError, match="arm must be one of red, green, got 'blue'"):

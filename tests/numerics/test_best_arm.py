@@ -8,12 +8,12 @@ from scipy import stats
 
 from driftbandits import BanditSpec, build_policy
 from driftbandits.numerics.best_arm import best_score_probabilities
-from driftbandits.numerics.beta import best_coin_probabilities
+from driftbandits.numerics.beta import best_bernoulli_probabilities
 
 TAILS = np.logspace(-12, -3, 200)
 LEVELS = np.concatenate([TAILS, np.linspace(1e-3, 1 - 1e-3, 4001), 1 - TAILS])
 
-coin_probabilities = jax.jit(best_coin_probabilities)
+bernoulli_probabilities = jax.jit(best_bernoulli_probabilities)
 
 
 def truth(distributions: list) -> np.ndarray:
@@ -25,9 +25,9 @@ def truth(distributions: list) -> np.ndarray:
     return np.array([r @ (o[1:] + o[:-1]) / 2 for r, o in zip(rises, others, strict=True)])
 
 
-def coins(a: list[float], b: list[float]) -> tuple[np.ndarray, np.ndarray]:
+def computed(a: list[float], b: list[float]) -> tuple[np.ndarray, np.ndarray]:
     everything = jnp.ones(len(a), bool)
-    probabilities = coin_probabilities(
+    probabilities = bernoulli_probabilities(
         jnp.array(a, jnp.float32), jnp.array(b, jnp.float32), everything
     )
     return np.asarray(probabilities), truth([stats.beta(*pair) for pair in zip(a, b, strict=True)])
@@ -47,12 +47,12 @@ def coins(a: list[float], b: list[float]) -> tuple[np.ndarray, np.ndarray]:
         ([1.0, 10_000.5], [9999.7, 1.3]),
     ],
 )
-def test_coins(a: list[float], b: list[float]) -> None:
-    probabilities, expected = coins(a, b)
+def test_bernoulli(a: list[float], b: list[float]) -> None:
+    probabilities, expected = computed(a, b)
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)
 
 
-def test_random_coins() -> None:
+def test_random_bernoulli_arms() -> None:
     generator = np.random.default_rng(0)
     for _ in range(25):
         num_arms = int(generator.choice([2, 5, 10]))
@@ -61,21 +61,23 @@ def test_random_coins() -> None:
         if generator.random() < 0.5:
             means = 0.5 + generator.normal(size=num_arms) * 0.5 / np.sqrt(pulls.max())
         wins = np.round(pulls * np.clip(means, 0, 1))
-        probabilities, expected = coins(list(1 + wins), list(1 + np.round(pulls) - np.round(wins)))
+        probabilities, expected = computed(
+            list(1 + wins), list(1 + np.round(pulls) - np.round(wins))
+        )
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
 
 
-def test_random_coins_with_broken_counts() -> None:
+def test_random_bernoulli_arms_with_broken_counts() -> None:
     """As a discount leaves them, from hardly anything to ten thousand pulls."""
     generator = np.random.default_rng(1)
     for _ in range(15):
         num_arms = int(generator.choice([2, 5, 10]))
         wins, losses = 10 ** generator.uniform(-4, 4, (2, num_arms))
-        probabilities, expected = coins(list(1 + wins), list(1 + losses))
+        probabilities, expected = computed(list(1 + wins), list(1 + losses))
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
 
 
-def test_narrow_coins_are_drawn_as_often_as_their_probabilities_say() -> None:
+def test_narrow_bernoulli_arms_are_drawn_as_often_as_their_probabilities_say() -> None:
     """Near 1 the sampled means of two good arms look the same in float32; their odds do not."""
     policy = build_policy("thompson", BanditSpec(2))
     counts = jnp.full(2, 1_000_000), jnp.zeros(2, jnp.int32)
@@ -87,9 +89,9 @@ def test_narrow_coins_are_drawn_as_often_as_their_probabilities_say() -> None:
     assert float(decisions.arm.mean()) == pytest.approx(0.5, abs=4 * 0.5 / len(keys) ** 0.5)
 
 
-def test_coins_that_are_not_available_do_not_count() -> None:
+def test_bernoulli_arms_that_are_not_available_do_not_count() -> None:
     a, b = jnp.array([5.0, 50.0, 8.0]), jnp.array([5.0, 2.0, 9.0])
-    probabilities = coin_probabilities(a, b, jnp.array([True, False, True]))
+    probabilities = bernoulli_probabilities(a, b, jnp.array([True, False, True]))
     expected = truth([stats.beta(5, 5), stats.beta(8, 9)])
     np.testing.assert_allclose(probabilities, [expected[0], 0, expected[1]], atol=1e-4)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from driftbandits.numerics import gamma, random_keys
-from driftbandits.numerics.coins import sample_log_odds
+from driftbandits.numerics.bernoulli_thompson import sample_log_odds
 
 DRAWS = 400_000
 SHAPES = [1.0, 1.003, 1.2, 2.0, 5.0, 40.0, 1e3, 9876.5, 1e5, 1e7]

@@ -46,16 +46,16 @@ def compiled(name: str, problem: str) -> Compiled:
     return Compiled(spec, policy, *(jax.jit(f) for f in policy[:3]))
 
 
-def seen_by(policy: Policy, spec: BanditSpec, generator: np.random.Generator) -> jax.Array:
+def seen_by(policy: Policy, spec: BanditSpec, generator: np.random.Generator) -> np.ndarray:
     """A random context; the means for a policy that sees them."""
     size = spec.num_arms if policy.sees_means else spec.context_dim
-    return jnp.asarray(generator.normal(size=size), jnp.float32)
+    return generator.normal(size=size).astype(np.float32)
 
 
-def random_mask(generator: np.random.Generator, num_arms: int) -> jax.Array:
+def random_mask(generator: np.random.Generator, num_arms: int) -> np.ndarray:
     mask = generator.random(num_arms) < 0.5
     mask[generator.integers(num_arms)] = True
-    return jnp.asarray(mask)
+    return mask
 
 
 @cache
@@ -69,8 +69,8 @@ def experienced(name: str, problem: str, steps: int = 50) -> tuple[object, list[
         mask = random_mask(generator, case.spec.num_arms)
         context = seen_by(case.policy, case.spec, generator)
         decision, state = case.act(jax.random.key(step), state, context, mask)
-        assert mask[decision.arm], f"{name} pulled an arm that is not available"
-        state = case.learn(state, decision.ticket, jnp.float32(generator.random() < 0.5))
+        assert mask[int(decision.arm)], f"{name} pulled an arm that is not available"
+        state = case.learn(state, decision.ticket, np.float32(generator.random() < 0.5))
         decisions.append(decision)
     return state, decisions
 
@@ -97,10 +97,10 @@ def vmapped(name: str, problem: str) -> Vmapped:
 
     keys = jax.random.split(jax.random.key(7), DRAWS)
     context = seen_by(case.policy, case.spec, np.random.default_rng(5))
-    acted = jax.jit(act).lower(keys, state, context, jnp.ones(case.spec.num_arms, bool))
+    acted = jax.jit(act).lower(keys, state, context, np.ones(case.spec.num_arms, bool))
     decision, after = acted.out_info[2]
     learn = jax.jit(jax.vmap(case.policy.learn, (0, 0, None)))
-    return Vmapped(acted, learn.lower(after, decision.ticket, jnp.float32(0)))
+    return Vmapped(acted, learn.lower(after, decision.ticket, np.float32(0)))
 
 
 @cache

@@ -8,19 +8,24 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec
-from driftbandits.numerics.coins import sample_log_odds
+from driftbandits.numerics.bernoulli_thompson import sample_log_odds
 from tests.policies.playing import (
     HORIZON,
     KEY,
+    KEYS,
     NOISE,
     STEPS,
+    Game,
     Problem,
-    Step,
+    assert_probabilities,
     close_arms,
     coins,
     compiled,
+    drawn,
     masks_for,
+    normals,
     play,
+    probabilities_of,
     rotting_arms,
     wheel,
 )
@@ -52,17 +57,11 @@ def test_window_policies(name: str, problem: Problem, masked: bool) -> None:
     rewards = problem(rng)
     num_arms = rewards.shape[1]
     masks = masks_for(rng, num_arms, masked)
+    game = play(name, BanditSpec(num_arms, 0, HORIZON, noise=NOISE), rewards, masks)
     twin = WINDOW_POLICIES[name][0](num_arms, NOISE)
-    for step in play(name, BanditSpec(num_arms, 0, HORIZON, noise=NOISE), rewards, masks):
-        probabilities, mine = twin.choose(masks[step.t]), np.asarray(step.decision.probabilities)
-        assert np.abs(mine - probabilities).max() < 1e-6, (
-            f"step {step.t}: {mine}, not {probabilities}"
-        )
-        assert probabilities[step.arm] > 0, f"step {step.t}"
-        twin.update(step.arm, float(step.reward))
+    assert_probabilities(game, probabilities_of(twin, game, masks))
 
 
-@jax.jit
 def posterior_sample(key: Any, wins: Any, losses: Any) -> Any:
     """From the half of the key that the policy spends on it; test_gamma.py tests the sampler."""
     return jax.nn.sigmoid(sample_log_odds(jax.random.split(key)[0], 1.0 + wins, 1.0 + losses))
@@ -76,14 +75,17 @@ def test_thompson(problem: Problem, reward_range: tuple[float, float], masked: b
     rng = np.random.default_rng(2)
     rewards = problem(rng)
     masks = masks_for(rng, 5, masked)
-    twin = paper.Thompson(5, reward_range)
-    for step in play("thompson", BanditSpec(5, 0, HORIZON, reward_range), rewards, masks):
-        theta = np.asarray(posterior_sample(step.key, twin.wins, twin.losses))
-        assert twin.choose(theta, masks[step.t])[step.arm] > 0, f"step {step.t}"
-        twin.update(step.arm, float(step.reward), float(step.decision.ticket.level))
-
-
-normals_of = jax.jit(partial(jax.random.normal, shape=(5,)))
+    game = play(
+        "thompson", BanditSpec(5, 0, HORIZON, reward_range), rewards, masks, probabilities=False
+    )
+    twin, wins, losses = paper.Thompson(5, reward_range), [], []
+    for t, arm, reward in game.pulls():
+        wins.append(twin.wins.copy())
+        losses.append(twin.losses.copy())
+        twin.update(arm, reward, float(game.decisions.ticket.level[t]))
+    thetas = drawn(posterior_sample, np.array(wins), np.array(losses))
+    for t, arm, _ in game.pulls():
+        assert twin.choose(thetas[t], masks[t])[arm] > 0, f"step {t}"
 
 
 @pytest.mark.parametrize(
@@ -94,11 +96,13 @@ def test_lin_ts(settings: str, prior: tuple[float, ...]) -> None:
     rng = np.random.default_rng(3)
     contexts, rewards = wheel(rng, 5)
     masks = masks_for(rng, 5, masked=bool(settings))
+    name = "lin_ts" + settings
+    game = play(name, BanditSpec(5, 2), rewards, masks, contexts, probabilities=False)
     twin = paper.LinTs(5, 3, *prior)
-    for step in play("lin_ts" + settings, BanditSpec(5, 2), rewards, masks, contexts):
-        context, normals = contexts[step.t].astype(float), np.asarray(normals_of(step.key))
-        assert twin.choose(context, normals, masks[step.t])[step.arm] > 0, f"step {step.t}"
-        twin.update(step.arm, context, float(step.reward))
+    for t, arm, reward in game.pulls():
+        context = contexts[t].astype(float)
+        assert twin.choose(context, normals(5)[t], masks[t])[arm] > 0, f"step {t}"
+        twin.update(arm, context, reward)
 
 
 TRAIN_EVERY = 50
@@ -109,16 +113,17 @@ NEURAL_LINEAR = f"neural_linear({SIZES}, precision=10.0)", BanditSpec(3, 2)
 
 
 @cache
-def neural_linear_run() -> list[Step]:
+def neural_linear_game() -> Game:
     contexts, rewards = wheel(np.random.default_rng(4), 3)
-    return list(play(*NEURAL_LINEAR, rewards, np.ones((STEPS, 3), bool), contexts))
+    masks = np.ones((STEPS, 3), bool)
+    return play(*NEURAL_LINEAR, rewards, masks, contexts, probabilities=False)
 
 
 @pytest.mark.parametrize("t", AFTER_TRAINING + BETWEEN + OVERWRITTEN)
 def test_neural_linear_posterior(t: int) -> None:
     """From all of memory, seen through the present network."""
-    state = neural_linear_run()[t].state
-    inputs, arms, rewards = (np.asarray(part)[:t] for part in state.memory[:3])
+    state = neural_linear_game().state(t)
+    inputs, arms, rewards = (part[:t] for part in state.memory[:3])
     z = paper.last_hidden_layer(state.fit.network, inputs)
     for arm in range(3):
         own = arms == arm
@@ -129,37 +134,37 @@ def test_neural_linear_posterior(t: int) -> None:
 
 def test_neural_linear_schedule() -> None:
     """Every arm in turn at first; a new network after every TRAIN_EVERY rewards, not between."""
-    run = neural_linear_run()
-    assert [step.arm for step in run[:9]] == [0, 1, 2] * 3
-    weights = [np.asarray(step.state.fit.network[0].weights) for step in run]
+    game = neural_linear_game()
+    assert game.arms[:9].tolist() == [0, 1, 2] * 3
+    weights = game.states.fit.network[0].weights
     changed = [t for t in range(1, STEPS) if not np.array_equal(weights[t], weights[t - 1])]
     assert changed == list(range(TRAIN_EVERY, STEPS, TRAIN_EVERY))
 
 
 @jax.jit
 def arms_and_probabilities(key: Any, state: Any, inputs: Any) -> tuple[Any, Any]:
+    """The arms of 4000 decisions, and the probabilities that one of them tells."""
     act = compiled(*NEURAL_LINEAR)[1]
-    decide = jax.vmap(lambda key: act(key, state, inputs, np.ones(3, bool))[0])
-    decisions = decide(jax.random.split(key, 4000))
-    return decisions.arm, decisions.probabilities[0]
+    keys = jax.random.split(key, 4000)
+    arms = jax.vmap(lambda key: act(key, state, inputs, np.ones(3, bool))[0].arm)(keys)
+    return arms, act(keys[0], state, inputs, np.ones(3, bool))[0].probabilities
 
 
 @pytest.mark.parametrize("t", [12, 80, 400, 700])
 def test_neural_linear_probabilities(t: int) -> None:
     """Arms come up as often as the decision says, also where the noise is hardly known."""
-    step = neural_linear_run()[t]
-    a, b = step.state.noise
-    unknown = step.state.noise._replace(shape=0 * a + 1.5, scale=1.5 * b / a)
-    state = step.state._replace(noise=unknown)
-    arms, probabilities = arms_and_probabilities(step.key, state, step.decision.ticket.inputs)
+    game = neural_linear_game()
+    state, inputs = game.state(t), game.decisions.ticket.inputs[t]
+    a, b = state.noise
+    unknown = state.noise._replace(shape=0 * a + 1.5, scale=1.5 * b / a)
+    arms, probabilities = arms_and_probabilities(KEYS[t], state._replace(noise=unknown), inputs)
     wins, expected = np.bincount(arms, minlength=3), 4000 * np.asarray(probabilities, float)
     assert (np.abs(wins - expected) < 4 * np.sqrt(expected * (1 - expected / 4000)) + 2).all()
 
 
 def test_neural_linear_probabilities_where_no_feature_fires() -> None:
     """At the origin a new network's features vanish, and every score is exactly zero."""
-    init, act, _ = compiled(*NEURAL_LINEAR)
-    state = init(KEY)._replace(pulls=np.full(3, 3, np.int32))
-    decision, _ = act(KEY, state, np.zeros(2, np.float32), np.ones(3, bool))
-    assert np.sum(decision.probabilities) == pytest.approx(1)
-    assert decision.probabilities[decision.arm] > 0
+    state = neural_linear_game().state(0)._replace(pulls=np.full(3, 3, np.int32))
+    arms, probabilities = arms_and_probabilities(KEY, state, np.zeros(2, np.float32))
+    assert np.sum(probabilities) == pytest.approx(1)
+    assert (np.asarray(probabilities)[arms] > 0).all()

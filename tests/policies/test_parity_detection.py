@@ -16,7 +16,7 @@ from tests.policies.playing import (
     Array,
     Generator,
     Problem,
-    Step,
+    assert_probabilities,
     compiled,
     masks_for,
     play,
@@ -42,9 +42,9 @@ def bells(rng: Generator) -> Array:
     return (3 * means_now() - 1 + 0.5 * rng.standard_normal((STEPS, NUM_ARMS))).astype(np.float32)
 
 
-def share(reward: np.float32, reward_range: tuple[float, float]) -> float:
+def share(reward: float, reward_range: tuple[float, float]) -> float:
     low, high = reward_range
-    return (min(max(float(reward), low), high) - low) / (high - low)
+    return (min(max(reward, low), high) - low) / (high - low)
 
 
 CHANGES = 5
@@ -92,19 +92,17 @@ def setting(problem: Problem, masked: bool) -> tuple[BanditSpec, Array, Array]:
     return spec, rewards, masks_for(rng, NUM_ARMS, masked)
 
 
-def assert_probabilities(step: Step, probabilities: Array) -> None:
-    mine = np.asarray(step.decision.probabilities)
-    assert np.abs(mine - probabilities).max() < 1e-6, f"step {step.t}: {mine}, not {probabilities}"
-    assert probabilities[step.arm] > 0, f"step {step.t}"
-
-
 def play_beside(name: str, twin, problem: Problem, masked: bool) -> Array:
     """Probabilities and alarms, step for step; the number of alarms."""
     spec, rewards, masks = setting(problem, masked)
-    for step in play(name, spec, rewards, masks):
-        assert_probabilities(step, twin.choose(masks[step.t]))
-        np.testing.assert_array_equal(step.state.alarms, twin.alarms)
-        twin.update(step.arm, share(step.reward, spec.reward_range))
+    game = play(name, spec, rewards, masks)
+    probabilities, alarms = [], []
+    for t, arm, reward in game.pulls():
+        probabilities.append(twin.choose(masks[t]))
+        alarms.append(np.array(twin.alarms))
+        twin.update(arm, share(reward, spec.reward_range))
+    assert_probabilities(game, probabilities)
+    np.testing.assert_array_equal(game.states.alarms, alarms)
     return np.asarray(twin.alarms)
 
 
@@ -160,25 +158,27 @@ def test_m_ucb(name: str, settings: dict, problem: Problem, masked: bool) -> Non
 def test_glr_ucb(name: str, settings: dict, problem: Problem, masked: bool) -> None:
     """Bounds that differ by less than float32 can tell may go either way."""
     spec, rewards, masks = setting(problem, masked)
+    game = play(name, spec, rewards, masks)
     twin = paper.GlrKlUcb(NUM_ARMS, **settings)
-    compared = 0
-    for step in play(name, spec, rewards, masks):
-        available, index = masks[step.t], twin.index()
+    compared, probabilities, alarms = [], [], []
+    for t, arm, reward in game.pulls():
+        available, index = masks[t], twin.index()
         best = available & (index >= index[available].max() - 1e-5)
         if best.sum() == 1 or np.isinf(index[best]).all():
-            compared += 1
-            assert_probabilities(step, paper.mixed(best / best.sum(), twin.exploration, available))
-        np.testing.assert_array_equal(step.state.alarms, twin.alarms)
-        twin.update(step.arm, share(step.reward, spec.reward_range))
+            compared.append(t)
+            probabilities.append(paper.mixed(best / best.sum(), twin.exploration, available))
+        alarms.append(list(twin.alarms))
+        twin.update(arm, share(reward, spec.reward_range))
+    assert_probabilities(game, probabilities, steps=compared)
+    np.testing.assert_array_equal(game.states.alarms, alarms)
     assert sum(twin.alarms) > 0
-    assert compared > STEPS / 2
+    assert len(compared) > STEPS / 2
 
 
 def test_glr_ucb_tests_a_history_longer_than_its_memory() -> None:
     """Otherwise the case of `longest` above would show nothing."""
     spec, rewards, masks = setting(coins, masked=False)
-    steps = play(SHORT_GLR, spec, rewards, masks)
-    assert max(int(step.state.arms.pulls.max()) for step in steps) > 100
+    assert play(SHORT_GLR, spec, rewards, masks).states.arms.pulls.max() > 100
 
 
 @problems
@@ -200,19 +200,22 @@ def test_glr_ucb_tests_a_history_longer_than_its_memory() -> None:
 def test_bandit_over_bandit(name: str, settings: dict, problem: Problem, masked: bool) -> None:
     """Each block's window is taken over from the policy, with its probability compared."""
     spec, rewards, masks = setting(problem, masked)
+    game = play(name, spec, rewards, masks)
+    ticket = game.decisions.ticket
     twin = paper.BanditOverBandit(NUM_ARMS, **settings)
-    chosen = set()
-    for step in play(name, spec, rewards, masks):
-        if step.t % twin.block == 0:
-            if step.t:
+    chosen, probabilities = set(), []
+    for t, arm, reward in game.pulls():
+        if t % twin.block == 0:
+            if t:
                 twin.end_block()
-            window = int(step.decision.ticket.chosen)
+            window = int(ticket.chosen[t])
             expected = twin.window_probabilities()[window]
-            assert float(step.decision.ticket.probability) == pytest.approx(expected, abs=1e-5)
+            assert float(ticket.probability[t]) == pytest.approx(expected, abs=1e-5)
             twin.begin_block(window)
             chosen.add(window)
-        assert_probabilities(step, twin.choose(masks[step.t]))
-        twin.update(step.arm, share(step.reward, spec.reward_range))
+        probabilities.append(twin.choose(masks[t]))
+        twin.update(arm, share(reward, spec.reward_range))
+    assert_probabilities(game, probabilities)
     assert len(chosen) > len(twin.windows) // 2
 
 

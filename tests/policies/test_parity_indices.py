@@ -1,7 +1,7 @@
 """Index policies and epsilon-greedy: the same probabilities as transcriptions of their formulas."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,14 +18,17 @@ from tests.policies.playing import (
     NOISE,
     STEPS,
     Array,
+    Game,
     Generator,
     Problem,
+    assert_probabilities,
     close_arms,
     coins,
     compiled,
     key_of,
     masks_for,
     play,
+    probabilities_of,
     rotting_arms,
 )
 from tests.policies.transcriptions import indices as paper
@@ -78,16 +81,12 @@ CASES = [
 ]
 
 
-def compare(name: str, spec: BanditSpec, twin: Any, rewards: Array, masks: Array) -> Iterator[Any]:
-    """Plays a policy beside its twin; gives every step before the twin learns from it."""
-    for step in play(name, spec, rewards, masks):
-        probabilities, mine = twin.choose(masks[step.t]), np.asarray(step.decision.probabilities)
-        assert np.abs(mine - probabilities).max() < 1e-6, (
-            f"step {step.t}: {mine}, not {probabilities}"
-        )
-        assert probabilities[step.arm] > 0, f"step {step.t}"
-        yield step
-        twin.update(step.arm, float(step.reward))
+def compare(name: str, spec: BanditSpec, twin: Any, rewards: Array, masks: Array) -> Game:
+    """The game of a policy that has the probabilities of its twin in every step."""
+    game = play(name, spec, rewards, masks)
+    assert len(game.arms) == STEPS
+    assert_probabilities(game, probabilities_of(twin, game, masks))
+    return game
 
 
 @pytest.mark.parametrize(("name", "problem", "masked"), CASES)
@@ -97,8 +96,7 @@ def test_parity(name: str, problem: Problem, masked: bool) -> None:
     num_arms = rewards.shape[1]
     masks = masks_for(rng, num_arms, masked)
     twin = TWINS[name][0](num_arms, NOISE)
-    steps = list(compare(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks))
-    assert len(steps) == STEPS, "each was compared"
+    compare(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks)
 
 
 @pytest.mark.parametrize(
@@ -113,17 +111,20 @@ def test_parity_on_a_wide_range(name: str, twin: Twin) -> None:
     """The bonus grows with the range, and what is for [0, 1] clips and scales."""
     rng = np.random.default_rng(2)
     rewards, masks = wide_arms(rng), masks_for(rng, 5, True)
-    assert len(list(compare(name, WIDE, twin(5), rewards, masks))) == STEPS, "each was compared"
+    compare(name, WIDE, twin(5), rewards, masks)
 
 
 def test_d_ucb_knows_an_arm_whose_count_has_faded() -> None:
     """An arm is infinitely good only before its first pull, not whenever its count is below 1."""
     rng = np.random.default_rng(3)
     rewards, masks = coins(rng), np.ones((STEPS, 5), bool)
-    twin, faded = paper.DUcb(5, discount=0.9, xi=0.1), 0
-    for step in compare("d_ucb(discount=0.9, xi=0.1)", SPEC, twin, rewards, masks):
-        counts = twin.counts()
-        faded += min(len(own) for own in twin.rewards) > 0 and min(counts) < 1 <= counts[step.arm]
+    twin = partial(paper.DUcb, discount=0.9, xi=0.1)
+    game = compare("d_ucb(discount=0.9, xi=0.1)", SPEC, twin(5), rewards, masks)
+    again, faded = twin(5), 0
+    for _, arm, reward in game.pulls():
+        counts, _ = again.counts_and_sums()
+        faded += min(len(own) for own in again.rewards) > 0 and min(counts) < 1 <= counts[arm]
+        again.update(arm, reward)
     assert faded > STEPS / 3
 
 
@@ -144,7 +145,7 @@ def test_raw_ucb_leaves_a_rotten_arm() -> None:
     rewards = rotting_arms(np.random.default_rng(4))
     spec, masks = SPEC._replace(num_arms=2), np.ones((STEPS, 2), bool)
     for name in ("raw_ucb", "eff_raw_ucb"):
-        arms = np.array([step.arm for step in play(name, spec, rewards, masks)])
+        arms = play(name, spec, rewards, masks).arms
         assert arms[: STEPS // 4].mean() > 0.8
         assert arms[STEPS // 2 :].mean() < 0.6
 

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec, InputError, build_policy
-from tests.policies.playing import HORIZON, KEY, STEPS, coins, masks_for, play, wheel
+from tests.policies.playing import (
+    HORIZON,
+    KEY,
+    STEPS,
+    assert_best,
+    coins,
+    compiled,
+    decide_again,
+    masks_for,
+    normals,
+    play,
+    wheel,
+)
 from tests.policies.transcriptions import linear as paper
 
 WHEEL = BanditSpec(5, 2, HORIZON, (-10.0, 50.0), noise=5.0)
@@ -55,17 +67,17 @@ def disagreements(name, twin, spec, problem, masked):
     rng = np.random.default_rng(1)
     contexts, rewards = problem(rng)
     masks = masks_for(rng, 5, masked)
+    game = play(name, spec, rewards, masks, contexts)
     wrong, clear = [], 0
-    for step in play(name, spec, rewards, masks, contexts):
-        context = contexts[step.t].astype(float)
-        index = np.where(masks[step.t], twin.index(context), -np.inf)
+    for t, arm, reward in game.pulls():
+        context, probabilities = contexts[t].astype(float), game.decisions.probabilities[t]
+        index = np.where(masks[t], twin.index(context), -np.inf)
         close = index > index.max() - 1e-4 * twin.width
-        probabilities = np.asarray(step.decision.probabilities)
-        assert probabilities[step.arm] > 0
+        assert probabilities[arm] > 0
         if probabilities[~close].any():
-            wrong.append(step.t)
+            wrong.append(t)
         clear += close.sum() == 1
-        twin.update(step.arm, context, float(step.reward))
+        twin.update(arm, context, reward)
     return wrong, clear
 
 
@@ -121,33 +133,31 @@ def test_d_lin_ts(settings, twin):
     rng = np.random.default_rng(3)
     contexts, rewards = jumping_wheel(rng)
     masks = masks_for(rng, 5, masked=bool(settings))
-    twin = twin(5, 3)
-    normals_of = jax.jit(partial(jax.random.normal, shape=(5,)))
-    for step in play("d_lin_ts" + settings, WHEEL, rewards, masks, contexts):
-        context, available = contexts[step.t].astype(float), masks[step.t]
-        means, deviations = twin.posterior(context)
-        scores = means + deviations * np.asarray(normals_of(step.key))
-        best = np.max(scores[available])
-        assert available[step.arm]
-        assert scores[step.arm] > best - 1e-3, f"step {step.t}"
-        if step.t % 100 == 0:
-            probabilities = paper.best_of_normals(means, deviations, available)
-            assert np.abs(probabilities - step.decision.probabilities).max() < 2e-3, (
-                f"step {step.t}"
-            )
-        twin.update(step.arm, context, float(step.reward))
+    name, twin = "d_lin_ts" + settings, twin(5, 3)
+    game = play(name, WHEEL, rewards, masks, contexts, probabilities=False)
+    posteriors = []
+    for t, arm, reward in game.pulls():
+        context = contexts[t].astype(float)
+        posteriors.append(twin.posterior(context))
+        twin.update(arm, context, reward)
+    means, deviations = np.array(posteriors).swapaxes(0, 1)
+    assert_best(game, means + deviations * normals(5), masks, within=1e-3)
+    for t in range(0, STEPS, 100):
+        probabilities = paper.best_of_normals(means[t], deviations[t], masks[t])
+        decision = decide_again(name, WHEEL, game, t, masks[t], contexts[t])
+        assert np.abs(probabilities - decision.probabilities).max() < 2e-3, f"step {t}"
 
 
 def test_d_lin_ts_comes_back_to_the_prior():
     """All other arms fade while one is pulled."""
-    policy = build_policy("d_lin_ts(discount=0.9)", WHEEL)
-    context, everything = jnp.array([0.5, -0.5]), jnp.ones(5, bool)
-    start = policy.init(KEY)
-    ticket = jax.jit(policy.act)(KEY, start, context, everything)[0].ticket
-    once = policy.learn(start, ticket._replace(arm=jnp.int32(3)), jnp.float32(50))
-    faded, learn = once, jax.jit(policy.learn)
+    init, act, learn = compiled("d_lin_ts(discount=0.9)", WHEEL)
+    start = init(KEY)
+    ticket = act(KEY, start, np.float32([0.5, -0.5]), np.ones(5, bool))[0].ticket
+    once = learn(start, ticket._replace(arm=np.int32(3)), np.float32(50))
+    faded = once
     for _ in range(200):
-        faded = learn(faded, ticket._replace(arm=jnp.int32(1)), jnp.float32(50))
+        faded = learn(faded, ticket._replace(arm=np.int32(1)), np.float32(50))
+    once, faded = (jax.tree.map(np.asarray, state) for state in (once, faded))
     assert once.information[3].max() >= 1
     assert faded.information[3].max() < 1e-8
     assert faded.moment[3].max() < 1e-6
@@ -158,25 +168,24 @@ def test_d_lin_ts_comes_back_to_the_prior():
 def test_the_sums_of_a_window_do_not_drift(window):
     """Over 20 windows, while arms come and go; all but one reward of an arm have just gone."""
     spec = BanditSpec(3, 2, reward_range=(0.0, 50.0))
-    policy = build_policy(f"sw_lin_ucb(window={window})", spec)
-    ticket = policy.act(KEY, policy.init(KEY), jnp.zeros(2), jnp.ones(3, bool))[0].ticket
+    init, act, learn = compiled(f"sw_lin_ucb(window={window})", spec)
+    ticket = act(KEY, init(KEY), np.zeros(2, np.float32), np.ones(3, bool))[0].ticket
     steps = 21 * window - 1
 
-    def learn(state, t):
+    def step(state, t):
         key = jax.random.fold_in(KEY, t)
         context = jax.random.normal(key, (2,))
         arm = (t // (2 * window)) % 3  # for two windows each, so that the others are forgotten
         pulled = ticket._replace(features=jnp.append(context, 1.0), arm=arm)
-        return policy.learn(state, pulled, 50 - 10 * jnp.abs(context[0])), None
+        return learn(state, pulled, 50 - 10 * jnp.abs(context[0])), None
 
-    state, _ = jax.jit(lambda state: jax.lax.scan(learn, state, jnp.arange(steps)))(
-        policy.init(KEY)
-    )
-    z = np.asarray(state.memory.inputs, float)
+    state, _ = jax.jit(lambda state: jax.lax.scan(step, state, jnp.arange(steps)))(init(KEY))
+    state = jax.tree.map(np.asarray, state)
+    z, rewards = (x.astype(float) for x in (state.memory.inputs, state.memory.rewards))
     for arm in range(3):
-        own = np.asarray(state.memory.arms) == arm
+        own = state.memory.arms == arm
         precision = np.eye(3) + z[own].T @ z[own]
-        theta = np.linalg.solve(precision, z[own].T @ np.asarray(state.memory.rewards[own], float))
+        theta = np.linalg.solve(precision, z[own].T @ rewards[own])
         assert np.abs(state.posterior.mean[arm] - theta).max() < 0.02
         np.testing.assert_allclose(
             state.posterior.covariance[arm], np.linalg.inv(precision), atol=1e-3
@@ -187,8 +196,8 @@ def test_the_sums_of_a_window_do_not_drift(window):
 def test_features_of_very_different_sizes_do_no_harm(name):
     contexts, rewards = wheel(np.random.default_rng(5), 5)
     contexts *= np.float32([1e3, 1e-3])
-    for step in play(name, WHEEL, rewards, np.ones((STEPS, 5), bool), contexts):
-        assert np.isfinite(step.decision.probabilities).all()
+    game = play(name, WHEEL, rewards, np.ones((STEPS, 5), bool), contexts)
+    assert np.isfinite(game.decisions.probabilities).all()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """NeuralUCB, NeuralTS and recurrent neural-linear against their formulas, by the same weights."""
 
 from functools import cache, partial
-from itertools import islice
 from typing import Any
 
 import jax
@@ -10,7 +9,19 @@ import optax
 import pytest
 
 from driftbandits import BanditSpec, InputError, build_policy
-from tests.policies.playing import STEPS, Step, close_arms, masks_for, play, wheel
+from tests.policies.playing import (
+    STEPS,
+    Game,
+    assert_best,
+    close_arms,
+    compiled,
+    drawn,
+    key_of,
+    masks_for,
+    normals,
+    play,
+    wheel,
+)
 from tests.policies.transcriptions import neural as paper
 
 COUNT = 701  # steps of a run
@@ -33,51 +44,54 @@ def problem_of(free: bool) -> tuple[BanditSpec, np.ndarray, np.ndarray, np.ndarr
 
 
 @cache
-def neural_run(name: str, free: bool) -> tuple[list[Step], np.ndarray, np.ndarray]:
-    """Steps, masks and contexts."""
+def neural_game(name: str, free: bool) -> tuple[Game, np.ndarray, np.ndarray]:
+    """The game, masks and contexts."""
     spec, contexts, rewards, masks = problem_of(free)
-    steps = play(f"{name}({SMALL})", spec, rewards, masks, contexts)
-    return list(islice(steps, COUNT)), masks, contexts
+    probabilities = name == "neural_ucb"  # those of NeuralTS are integrals
+    name = f"{name}({SMALL})"
+    game = play(name, spec, rewards[:COUNT], masks, contexts, probabilities=probabilities)
+    return game, masks, contexts
 
 
-normals_of = jax.jit(
-    lambda key, count: jax.random.normal(jax.random.split(key)[0], (count,)), static_argnums=1
-)
+def normals_of_half_the_key(num_arms: int) -> np.ndarray:
+    """The half that NeuralTS spends on its decision."""
+    return drawn(lambda key: jax.random.normal(jax.random.split(key)[0], (num_arms,)))
 
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("name", ["neural_ucb", "neural_ts"])
 def test_neural_scores(name: str, free: bool) -> None:
     """The pulled arm has the highest score, and U sums up the squares of its gradients."""
-    steps, masks, contexts = neural_run(name, free)
+    game, masks, contexts = neural_game(name, free)
     spec = FREE if free else WHEEL
     twin = paper.NeuralBandit(
         spec.num_arms, 6 * (spec.num_arms * (spec.context_dim + 1) + 1), 0.01, 2
     )
-    for step in steps:
-        weights = paper.exact(step.state.weights)
-        mean, deviation = twin.confidence(weights, contexts[step.t].astype(float))
-        drawn = np.asarray(normals_of(step.key, spec.num_arms)) if name == "neural_ts" else 1.0
-        scores = np.where(masks[step.t], mean + deviation * drawn, -np.inf)
-        assert scores[step.arm] > scores.max() - 1e-4, f"step {step.t}"
-        if name == "neural_ucb":
-            assert step.decision.probabilities[step.arm] == 1
-        if step.t % 250 == 249:
-            first, last = step.state.information
-            mine = np.append(paper.dense(np.asarray(first)), last)
+    first, last = game.states.information
+    found = []
+    for t, arm, _ in game.pulls():
+        weights = paper.exact(game.state(t).weights)
+        found.append(twin.confidence(weights, contexts[t].astype(float)))
+        if t % 250 == 249:
+            mine = np.append(paper.dense(first[t]), last[t])
             np.testing.assert_allclose(mine, twin.information, rtol=1e-3)
-        twin.pull(step.arm)
-    assert np.ptp([step.arm for step in steps]) == spec.num_arms - 1
+        twin.pull(arm)
+    means, deviations = np.array(found).swapaxes(0, 1)
+    factor = normals_of_half_the_key(spec.num_arms)[:COUNT] if name == "neural_ts" else 1.0
+    assert_best(game, means + deviations * factor, masks, within=1e-4)
+    if name == "neural_ucb":
+        assert (game.decisions.probabilities[np.arange(COUNT), game.arms] == 1).all()
+    assert np.ptp(game.arms) == spec.num_arms - 1
 
 
 def test_neural_schedule_and_memory() -> None:
     """The weights move after every EVERY rewards and not between; old rewards are overwritten."""
-    steps = neural_run("neural_ucb", False)[0]
-    weights = [np.asarray(step.state.weights.last) for step in steps]
+    game = neural_game("neural_ucb", False)[0]
+    weights = game.states.weights.last
     moved = [t for t in range(1, COUNT) if not np.array_equal(weights[t], weights[t - 1])]
     assert moved == list(range(EVERY, COUNT, EVERY))
-    memory = steps[-1].state.memory
-    kept = [(np.float64(step.reward) + 10) / 60 for step in steps[-1 - MEMORY : -1]]
+    memory = game.state(-1).memory
+    kept = (game.rewards[-1 - MEMORY : -1].astype(float) + 10) / 60
     assert int(memory.seen) == COUNT - 1
     np.testing.assert_allclose(np.sort(memory.rewards), np.sort(kept), rtol=1e-5)
 
@@ -94,10 +108,11 @@ def levels_of(key: Any) -> Any:
 @pytest.mark.parametrize("t", [EVERY, 10 * EVERY])
 def test_neural_training(t: int) -> None:
     """Minibatches from what is in memory: before it is full, and after."""
-    steps = neural_run("neural_ucb", False)[0]
-    before, after, memory = steps[t - 1].state, steps[t].state, steps[t].state.memory
+    game = neural_game("neural_ucb", False)[0]
+    before, after = game.state(t - 1), game.state(t)
+    memory = after.memory
     (first, last), blocks = paper.exact(before.weights), []
-    for x, arm in zip(np.asarray(memory.inputs, float), memory.arms, strict=True):
+    for x, arm in zip(memory.inputs.astype(float), memory.arms, strict=True):
         blocks.append(paper.block(x, int(arm), 3))
     moments = optax.tree.get(before.optimizer, "mu"), optax.tree.get(before.optimizer, "nu")
     w, v = paper.dense(first), last
@@ -106,7 +121,7 @@ def test_neural_training(t: int) -> None:
     )
     count, kept = int(optax.tree.get(before.optimizer, "count")), min(t, MEMORY)
     assert count == (t // EVERY - 1) * TRAIN_STEPS
-    for level in levels_of(steps[t - 1].key):
+    for level in levels_of(key_of(t - 1)):
         rows = (np.asarray(level) * np.float32(kept)).astype(int)
         inputs, targets = np.stack(blocks)[rows], np.asarray(memory.rewards, float)[rows]
         of_w, of_v = paper.mean_gradient(w, v, inputs, targets, 0.01 / kept)
@@ -122,13 +137,14 @@ HIDDEN, WINDOW, RATE = 4, 5, 0.01
 RECURRENT = f"hidden={HIDDEN}, window={WINDOW}, learning_rate={RATE}, "
 CHECKED = (3, 60, 300)
 OWN_SETTINGS = "discount=0.95, prior_variance=0.2, variance=0.3"
-plain_normals = jax.jit(partial(jax.random.normal), static_argnums=1)
 
 
-def weights_after(twin: paper.RecurrentLinear, step: Step, leaves: list, reward: float) -> list:
+def weights_after(
+    twin: paper.RecurrentLinear, optimizer: Any, leaves: list, arm: int, reward: float
+) -> list:
     """By one step of RMSprop, with the gradient by finite differences."""
-    slopes = paper.numerical_gradient(partial(twin.loss, arm=step.arm, reward=reward), leaves)
-    squares = jax.tree.leaves(optax.tree.get(step.state.optimizer, "nu"))
+    slopes = paper.numerical_gradient(partial(twin.loss, arm=arm, reward=reward), leaves)
+    squares = jax.tree.leaves(optax.tree.get(optimizer, "nu"))
     return [
         paper.rmsprop(leaf, slope, np.asarray(square, float), RATE)[0]
         for leaf, slope, square in zip(leaves, slopes, squares, strict=True)
@@ -144,33 +160,35 @@ def test_recurrent_linear(settings: str, model: tuple[float, float, float]) -> N
     spec, contexts, rewards, masks = problem_of(free=bool(settings))
     low, high = spec.reward_range
     twin = paper.RecurrentLinear(spec.num_arms, spec.context_dim, HIDDEN, WINDOW, *model)
-    expected: list[np.ndarray] = []
     name = f"recurrent_linear({RECURRENT}{settings})"
-    for step in islice(play(name, spec, rewards, masks, contexts), 302):
-        leaves = [np.array(leaf, float) for leaf in jax.tree.leaves(step.state.network)]
-        if step.t - 1 in CHECKED:
+    game = play(name, spec, rewards[:302], masks, contexts, probabilities=False)
+    expected: list[np.ndarray] = []
+    found = []
+    for t, arm, reward in game.pulls():
+        state = game.state(t)
+        leaves = [leaf.astype(float) for leaf in jax.tree.leaves(state.network)]
+        if t - 1 in CHECKED:
             for mine, theirs in zip(leaves, expected, strict=True):
                 np.testing.assert_allclose(mine, theirs, atol=0.02 * RATE)
-            mean, covariance = step.state.posterior
+            mean, covariance = state.posterior
             np.testing.assert_allclose(mean, twin.mean, atol=2e-3)
             limit = 1e-3 * model[1]
-            np.testing.assert_allclose(model[2] * np.asarray(covariance), twin.cov, atol=limit)
-        mean, deviation = twin.look(leaves, contexts[step.t].astype(float))
-        scores = mean + deviation * np.asarray(plain_normals(step.key, (spec.num_arms,)))
-        scores = np.where(masks[step.t], scores, -np.inf)
-        assert scores[step.arm] > scores.max() - 1e-3, f"step {step.t}"
-        reward = (float(step.reward) - low) / (high - low)
-        if step.t in CHECKED:
-            expected = weights_after(twin, step, leaves, reward)
-        twin.update(leaves, step.arm, reward)
+            np.testing.assert_allclose(model[2] * covariance, twin.cov, atol=limit)
+        found.append(twin.look(leaves, contexts[t].astype(float)))
+        share = (reward - low) / (high - low)
+        if t in CHECKED:
+            expected = weights_after(twin, state.optimizer, leaves, arm, share)
+        twin.update(leaves, arm, share)
+    means, deviations = np.array(found).swapaxes(0, 1)
+    scores = means + deviations * normals(spec.num_arms)[: len(means)]
+    assert_best(game, scores, masks, within=1e-3)
 
 
 def test_recurrent_linear_learns_a_late_reward_where_it_belongs() -> None:
     """A ticket brings its own history: what came after it changes nothing."""
-    policy = build_policy(f"recurrent_linear({RECURRENT}discount=1.0)", WHEEL)
-    act, learn = jax.jit(policy.act), jax.jit(policy.learn)
+    init, act, learn = compiled(f"recurrent_linear({RECURRENT}discount=1.0)", WHEEL)
     everything = np.ones(3, bool)
-    state = policy.init(jax.random.key(0))
+    state = init(jax.random.key(0))
     early, state = act(jax.random.key(1), state, np.float32([0.3, -0.6]), everything)
     at_once = learn(state, early.ticket, 40.0)
     for t in range(WINDOW + 2):

@@ -1,38 +1,43 @@
 """Thompson's relatives and the Exp3 family against transcriptions of their pseudocode."""
 
 from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special
 
 from driftbandits import BanditSpec, InputError, build_policy
-from driftbandits.numerics.coins import sample_log_odds
+from driftbandits.numerics.bernoulli_thompson import sample_log_odds
 from tests.numerics.test_best_arm import truth
 from tests.policies.playing import (
     HORIZON,
     KEY,
+    NO_CONTEXT,
     NOISE,
     STEPS,
     Array,
     Problem,
+    assert_best,
+    assert_probabilities,
     close_arms,
     coins,
     compiled,
+    decide_again,
+    drawn,
     gaussian,
     key_of,
     masks_for,
+    normals,
     play,
+    probabilities_of,
 )
 from tests.policies.transcriptions import sampling as paper
 
 UNIT = 0.0, 1.0
 ALL = np.ones(5, bool)
-NO_CONTEXT = np.zeros(0, np.float32)
 LOOKED_AT = range(50, STEPS, 290)  # steps at which probabilities are compared: their truth is slow
 
 
@@ -43,9 +48,39 @@ def turning_coins(rng: np.random.Generator) -> Array:
     return (rng.random((STEPS, 5)) < means).astype(np.float32)
 
 
-@jax.jit
 def sampled_odds(key: Any, wins: Any, losses: Any) -> Any:
     return sample_log_odds(jax.random.split(key)[0], 1.0 + wins, 1.0 + losses)
+
+
+class Beta(NamedTuple):
+    """By SciPy's functions: its own frozen distributions take twice as long."""
+
+    a: float
+    b: float
+
+    def ppf(self, levels: Array) -> Array:
+        return special.betaincinv(self.a, self.b, levels)
+
+    def cdf(self, x: Array) -> Array:
+        return special.betainc(self.a, self.b, x)
+
+
+class Normal(NamedTuple):
+    mean: float
+    deviation: float
+
+    def ppf(self, levels: Array) -> Array:
+        return self.mean + self.deviation * special.ndtri(levels)
+
+    def cdf(self, x: Array) -> Array:
+        return special.ndtr((x - self.mean) / self.deviation)
+
+
+def best_of_these(posteriors: list[Beta] | list[Normal], available: Array) -> Array:
+    """The probability of each that it is the best of those available."""
+    probabilities = np.zeros(5)
+    probabilities[available] = truth([posteriors[k] for k in np.flatnonzero(available)])
+    return probabilities
 
 
 COINS = {
@@ -66,20 +101,21 @@ def test_coins(
     rng = np.random.default_rng(2)
     rewards = problem(rng)
     masks = masks_for(rng, 5, masked)
-    twin = COINS[name](5, reward_range)
-    for step in play(name, BanditSpec(5, 0, HORIZON, reward_range), rewards, masks):
-        wins, losses = twin.counts()
-        np.testing.assert_allclose(step.state.wins, wins, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(step.state.losses, losses, rtol=1e-4, atol=1e-6)
-        odds = np.where(masks[step.t], sampled_odds(step.key, wins, losses), -np.inf)
-        assert odds[step.arm] >= odds.max() - 1e-3, f"step {step.t}"
-        if step.t in LOOKED_AT:
-            probabilities = np.zeros(5)
-            there = masks[step.t]
-            posteriors = zip(1 + wins[there], 1 + losses[there], strict=True)
-            probabilities[there] = truth([stats.beta(a, b) for a, b in posteriors])
-            np.testing.assert_allclose(step.decision.probabilities, probabilities, atol=1e-4)
-        twin.update(step.arm, float(step.reward), float(step.decision.ticket.toss.level))
+    spec = BanditSpec(5, 0, HORIZON, reward_range)
+    game = play(name, spec, rewards, masks, probabilities=False)
+    twin, counts = COINS[name](5, reward_range), []
+    for t, arm, reward in game.pulls():
+        counts.append(twin.counts())
+        twin.update(arm, reward, float(game.decisions.ticket.toss.level[t]))
+    wins, losses = np.array(counts).swapaxes(0, 1)
+    np.testing.assert_allclose(game.states.wins, wins, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(game.states.losses, losses, rtol=1e-4, atol=1e-6)
+    assert_best(game, drawn(sampled_odds, wins, losses), masks, within=1e-3)
+    for t in LOOKED_AT:
+        posteriors = [Beta(1 + a, 1 + b) for a, b in zip(wins[t], losses[t], strict=True)]
+        expected = best_of_these(posteriors, masks[t])
+        decision = decide_again(name, spec, game, t, masks[t])
+        np.testing.assert_allclose(decision.probabilities, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +125,15 @@ def test_what_never_forgets_is_thompson(name: str) -> None:
     rng = np.random.default_rng(3)
     rewards, masks = coins(rng), masks_for(rng, 5, masked=True)
     spec = BanditSpec(5, 0, HORIZON)
-    mine, theirs = (islice(play(n, spec, rewards, masks), 500) for n in (name, "thompson"))
-    assert [step.arm for step in mine] == [step.arm for step in theirs]
+    mine, theirs = (
+        play(n, spec, rewards[:500], masks, probabilities=False) for n in (name, "thompson")
+    )
+    assert mine.arms.tolist() == theirs.arms.tolist()
 
 
 def large_rewards(rng: np.random.Generator) -> Array:
     return 40 + 20 * gaussian(rng, np.linspace(0.0, 0.3, 5))
 
-
-normals_of = jax.jit(partial(jax.random.normal, shape=(5,)))
 
 GAUSSIAN_CASES = [
     ("gaussian_thompson", close_arms, UNIT, (0.5, 1.0, NOISE), True),
@@ -124,22 +160,20 @@ def test_gaussian_thompson(
     rng = np.random.default_rng(4)
     rewards = problem(rng)
     masks = masks_for(rng, 5, masked)
-    twin = paper.GaussianThompson(5, *settings)
     spec = BanditSpec(5, 0, HORIZON, reward_range, NOISE)
-    for step in play(name, spec, rewards, masks):
-        means, deviations = twin.posterior()
-        scores = means + deviations * np.asarray(normals_of(step.key), float)
-        scores = np.where(masks[step.t], scores, -np.inf)
-        close = 1e-4 * (reward_range[1] - reward_range[0])
-        assert scores[step.arm] >= scores.max() - close, f"step {step.t}"
-        if step.t in LOOKED_AT:
-            probabilities = np.zeros(5)
-            there = masks[step.t]
-            probabilities[there] = truth(
-                [stats.norm(*pair) for pair in zip(means[there], deviations[there], strict=True)]
-            )
-            np.testing.assert_allclose(step.decision.probabilities, probabilities, atol=5e-4)
-        twin.update(step.arm, float(step.reward))
+    game = play(name, spec, rewards, masks, probabilities=False)
+    twin, posteriors = paper.GaussianThompson(5, *settings), []
+    for _, arm, reward in game.pulls():
+        posteriors.append(twin.posterior())
+        twin.update(arm, reward)
+    means, deviations = np.array(posteriors).swapaxes(0, 1)
+    close = 1e-4 * (reward_range[1] - reward_range[0])
+    assert_best(game, means + deviations * normals(5).astype(float), masks, within=close)
+    for t in LOOKED_AT:
+        arms = [Normal(*pair) for pair in zip(means[t], deviations[t], strict=True)]
+        expected = best_of_these(arms, masks[t])
+        decision = decide_again(name, spec, game, t, masks[t])
+        np.testing.assert_allclose(decision.probabilities, expected, atol=5e-4)
 
 
 def test_gaussian_posterior_widens_back_to_the_prior() -> None:
@@ -147,11 +181,11 @@ def test_gaussian_posterior_widens_back_to_the_prior() -> None:
     rewards = np.full((STEPS, 5), 0.9, np.float32)
     masks = np.ones((STEPS, 5), bool)
     masks[300:, 0] = False
-    name = "gaussian_thompson(discount=0.97)"
-    *_, last = play(name, BanditSpec(5, 0, HORIZON, noise=0.1), rewards, masks)
-    assert last.state.weights[0] < 1e-10 < 1 < last.state.weights[1:].max()
-    _, act, _ = compiled(name, BanditSpec(5, 0, HORIZON, noise=0.1))
-    decision, _ = act(KEY, last.state, NO_CONTEXT, ALL)
+    name, spec = "gaussian_thompson(discount=0.97)", BanditSpec(5, 0, HORIZON, noise=0.1)
+    last = play(name, spec, rewards, masks, probabilities=False).state(-1)
+    assert last.weights[0] < 1e-10 < 1 < last.weights[1:].max()
+    _, act, _ = compiled(name, spec)
+    decision, _ = act(KEY, last, NO_CONTEXT, ALL)
     assert 0.2 < decision.probabilities[0] < 0.5  # P(N(0.5, 1) > 0.9) = 0.34
 
 
@@ -173,12 +207,9 @@ def test_exp3(name: str, problem: Problem, reward_range: tuple[float, float], ma
     rng = np.random.default_rng(5)
     rewards = problem(rng)
     masks = masks_for(rng, 5, masked)
+    game = play(name, BanditSpec(5, 0, HORIZON, reward_range), rewards, masks)
     twin = EXP3[name](5, reward_range, HORIZON)
-    for step in play(name, BanditSpec(5, 0, HORIZON, reward_range), rewards, masks):
-        probabilities = twin.choose(masks[step.t])
-        np.testing.assert_allclose(step.decision.probabilities, probabilities, atol=1e-4)
-        assert probabilities[step.arm] > 0, f"step {step.t}"
-        twin.update(step.arm, float(step.reward))
+    assert_probabilities(game, probabilities_of(twin, game, masks), within=1e-4)
 
 
 def test_exp3_s_changes_its_mind_and_exp3_hardly_does() -> None:
@@ -187,10 +218,8 @@ def test_exp3_s_changes_its_mind_and_exp3_hardly_does() -> None:
     rewards, masks = turning_coins(rng), np.ones((STEPS, 5), bool)
     probabilities = {}
     for name in ("exp3(gamma=0.3)", "exp3_s(gamma=0.3, alpha=0.002)"):
-        steps = list(play(name, BanditSpec(5, 0, HORIZON), rewards, masks))
-        probabilities[name] = [
-            np.asarray(steps[t].decision.probabilities) for t in (STEPS // 2 - 1, -1)
-        ]
+        game = play(name, BanditSpec(5, 0, HORIZON), rewards, masks)
+        probabilities[name] = game.decisions.probabilities[[STEPS // 2 - 1, -1]]
         assert probabilities[name][0].argmax() == 4
     assert probabilities["exp3_s(gamma=0.3, alpha=0.002)"][1].argmax() == 0
     assert (
@@ -203,16 +232,17 @@ def test_exp3_s_changes_its_mind_and_exp3_hardly_does() -> None:
 def test_weights_never_overflow(name: str) -> None:
     """The weights themselves would reach exp(20,000)."""
     policy = build_policy(name, BanditSpec(5, 0, 300_000))
-    nothing, everything = jnp.zeros(0), jnp.ones(5, bool)
 
     def pull(t: Any, state: Any) -> Any:
-        decision, state = policy.act(jax.random.fold_in(KEY, t), state, nothing, everything)
+        decision, state = policy.act(jax.random.fold_in(KEY, t), state, NO_CONTEXT, ALL)
         return policy.learn(state, decision.ticket, jnp.where(decision.arm == 2, 1.0, 0.0))
 
-    start = policy.init(KEY)
-    state = jax.jit(lambda state: jax.lax.fori_loop(0, 300_000, pull, state))(start)
-    decision, _ = policy.act(KEY, state, nothing, everything)
-    np.testing.assert_allclose(decision.probabilities, [0.06, 0.06, 0.76, 0.06, 0.06], atol=1e-3)
+    @jax.jit
+    def last_probabilities() -> Any:
+        state = jax.lax.fori_loop(0, 300_000, pull, policy.init(KEY))
+        return policy.act(KEY, state, NO_CONTEXT, ALL)[0].probabilities
+
+    np.testing.assert_allclose(last_probabilities(), [0.06, 0.06, 0.76, 0.06, 0.06], atol=1e-3)
 
 
 def decided(name: str, steps: int) -> tuple[Any, list[Any], Any]:
@@ -319,9 +349,6 @@ def test_bad_settings_are_refused(text: str, message: str) -> None:
     ["discounted_thompson", "sw_thompson", "gaussian_thompson", "exp3", "exp3_s", "rexp3"],
 )
 def test_defaults_fit_any_problem(name: str, spec: BanditSpec) -> None:
-    init, act, learn = compiled(name, spec)
-    state = init(KEY)
-    for reward in (50.0, -5.0, 60.0):
-        decision, state = act(KEY, state, NO_CONTEXT, np.ones(spec.num_arms, bool))
-        assert np.sum(decision.probabilities) == pytest.approx(1)
-        state = learn(state, decision.ticket, np.float32(reward))
+    everything = np.ones((3, spec.num_arms), np.float32)
+    game = play(name, spec, np.float32([[50], [-5], [60]]) * everything, everything > 0)
+    np.testing.assert_allclose(game.decisions.probabilities.sum(axis=1), 1, rtol=1e-6)

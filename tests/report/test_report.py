@@ -22,7 +22,7 @@ from tools.publish.finals import finals
 
 SWEPT = Experiment(
     "swept", "A sweep",
-    environments=(("coins", "bernoulli(num_arms=3)"),),
+    environments=(("bernoulli", "bernoulli(num_arms=3)"),),
     policies=(("window", "swa"),),
     sweep=Sweep("policy", "alpha", (0.1, 0.2)),
     horizon=100, runs=3,

@@ -1,20 +1,11 @@
 """What the base install does: `simulate`, `compare`, `Agent` and their commands, without Polars."""
 
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.missing_modules import without
+
 MISSING = ["polars", "matplotlib", "jinja2", "sqlalchemy", "msgspec"]
-BLOCK = f"""
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {MISSING}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.split(".")[0])
-
-sys.meta_path.insert(0, Missing())
-
+ASK = """
 def missing(ask):
     try:
         ask()
@@ -57,8 +48,7 @@ assert missing(lambda: command("report", "out")) == "jinja2"
 
 
 def without_extras(code: str, folder: Path) -> str:
-    command = [sys.executable, "-c", BLOCK + code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    done = without(MISSING, ASK + code, folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

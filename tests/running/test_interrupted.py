@@ -14,13 +14,15 @@ from driftbandits.running.folder import StoreError, locked
 from driftbandits.running.runner import run_experiment
 from driftbandits.simulation.engine import WIDEST
 from tests.running.test_runner import TINY, Count, counted, pieces, tiny
+from tests.uncovered import without_coverage
 
 SLOW = TINY.replace("300", "30_000").replace("runs = 6", f"runs = {4 * WIDEST + 4}")
 
 
 def launch(file: Path, out: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "driftbandits", "run", str(file), "--out", str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=without_coverage(), **pipes)
 
 
 def wait_for(condition, process: subprocess.Popen) -> None:

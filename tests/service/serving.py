@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.uncovered import without_coverage
+
 STARTING = 120  # seconds, on a busy machine
 
 
@@ -27,17 +29,21 @@ def free_port() -> int:
 class Serving:
     """One worker; `start` after `kill` is the same worker again, on the same port."""
 
-    def __init__(self, *arguments: str, keys: bool = False) -> None:
+    def __init__(self, *arguments: str, keys: bool = False, covered: bool = True) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._arguments = [*arguments, *([] if keys else ["--without-keys"])]
+        self._environment = None if covered else without_coverage()
         self.process: subprocess.Popen[str] | None = None
         self.said: list[str] = []
 
     def start(self) -> "Serving":
         command = [sys.executable, "-m", "driftbandits", "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            [*command, *self._arguments], stdout=subprocess.PIPE, text=True
+            [*command, *self._arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=self._environment,
         )
         assert self.process.stdout
         self.said = []

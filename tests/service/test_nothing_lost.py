@@ -110,6 +110,10 @@ class Clients:
         assert not self.strange, self.strange[:3]
 
 
+def worker(*arguments: str) -> Serving:
+    return Serving(*arguments, covered=False)  # nobody who is killed says what was covered
+
+
 def create_bandits(url: str) -> None:
     for name, policy in BANDITS.items():
         body = {"name": name, "arms": ARMS[:3], "policy": policy, "seed": 1, **WAITS[name]}
@@ -177,7 +181,7 @@ def check_replay(store: Store, row, events) -> None:
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
-    with Serving("--data", str(tmp_path)) as serving:
+    with worker("--data", str(tmp_path)) as serving:
         create_bandits(serving.url)
         clients, rng = Clients([serving.url], 1), random.Random(2)
         for _ in range(KILLS):
@@ -201,7 +205,7 @@ def durable_database(postgres) -> str:
 
 def test_the_database_stops_and_starts(postgres) -> None:
     url = durable_database(postgres)
-    with Serving("--database", url) as serving:
+    with worker("--database", url) as serving:
         create_bandits(serving.url)
         clients, rng = Clients([serving.url], 3), random.Random(4)
         for _ in range(3 if SOAK else 2):
@@ -225,7 +229,7 @@ def crash(postgres) -> None:
 
 def test_one_of_two_workers_is_killed(postgres) -> None:
     url = durable_database(postgres)
-    with Serving("--database", url) as one, Serving("--database", url) as other:
+    with worker("--database", url) as one, worker("--database", url) as other:
         create_bandits(one.url)
         clients = Clients([one.url, other.url], 5)
         for killed in [one, other] * (TAKEOVERS // 2):
@@ -241,7 +245,7 @@ def test_one_of_two_workers_is_killed(postgres) -> None:
 def test_a_worker_that_slept_can_no_longer_write(postgres) -> None:
     """Stopped in the middle of whatever it was doing, it wakes up when another has its bandits."""
     url = durable_database(postgres)
-    with Serving("--database", url) as one, Serving("--database", url) as other:
+    with worker("--database", url) as one, worker("--database", url) as other:
         create_bandits(one.url)
         clients = Clients([one.url, other.url], 7, timeout=4)
         clients.wait_for(100)

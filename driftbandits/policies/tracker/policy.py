@@ -95,7 +95,7 @@ def tracker(
         prior=prior,
         slope_prior=slope_prior,
         slope_speed=slope_speed,
-        learning=Learning(share, memory, doubt, width, growth),
+        learning=Learning(share=share, memory=memory, doubt=doubt, width=width, growth=growth),
     )
 
     def init(key: Key) -> TrackerState:

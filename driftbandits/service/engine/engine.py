@@ -75,7 +75,7 @@ class Engine:
         return self._thread.is_alive() and time.monotonic() - self._beat < SILENCE
 
     def submit(self, bandit: str, command: Command) -> asyncio.Future[Any]:
-        """Its result, or a ApiError, or OwnedElsewhere; on the event loop's thread."""
+        """Its result, or an ApiError, or OwnedElsewhere; on the event loop's thread."""
         call = Call(bandit, command, self._loop.create_future())
         self._inbox.put(call)
         return call.answer
@@ -243,7 +243,7 @@ class Engine:
                 live.watch(entry.events)
 
     def _delete(self, live: LiveBandit, calls: list[Call]) -> None:
-        """The first call's command; the others ask again, of nobody or of a bandit anew."""
+        """The first call's command; the others are queued again."""
         first, *rest = calls
         assert isinstance(first.command, Delete)
         self._drop(live.row.name, live.lease)

@@ -20,6 +20,7 @@ from driftbandits.agents.reward_verdicts import (
     LEARNED,
     RewardStatus,
     RewardVerdict,
+    reason_against,
 )
 from driftbandits.check import InputError
 from driftbandits.logs.events import FLOAT, past_decision, probability_table
@@ -137,14 +138,15 @@ class LiveBandit:
         ]
 
     def _refusal(self, id: str, reward: float, verdict: RewardVerdict) -> ApiError:
-        if verdict.status == "contradictory":
-            return errors.contradictory_reward(id, verdict.before, reward)
-        if verdict.status == "expired":
-            return errors.expired_decision(id)
         if verdict.status == "elsewhere":
             self.lost = True
             return errors.moving()
-        return errors.unknown_decision(id)
+        reason = reason_against(id, reward, verdict)
+        if verdict.status == "contradictory":
+            return errors.contradictory_reward(reason)
+        if verdict.status == "expired":
+            return errors.expired_decision(reason)
+        return errors.unknown_decision(reason)
 
     def expire(self, now: float, room: int = 0) -> None:
         """Settles decisions whose window has passed, or for which there is no room."""

@@ -1,4 +1,4 @@
-"""Bandits are revived on background threads: claimed, loaded, and compiled for."""
+"""Claims, loads and compiles bandits on background threads."""
 
 import logging
 import time

@@ -45,15 +45,15 @@ def parse_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
-        fail("url", VALID_URL, redacted(url))
+        fail("database", VALID_URL, redacted(url))
     if parsed.drivername not in DRIVERS:
-        fail("url", VALID_URL, redacted(url))
+        fail("database", VALID_URL, redacted(url))
     if parsed.drivername.startswith("sqlite"):
         file = parsed.database or ""
         if file in ("", ":memory:") or file.startswith("file:"):
-            fail("url", "sqlite:///FILE, as a log in memory would be lost", redacted(url))
+            fail("database", "sqlite:///FILE, as a log in memory would be lost", redacted(url))
         if not Path(file).parent.is_dir() or Path(file).is_dir():
-            fail("url", "a file in a folder that exists", redacted(url))
+            fail("database", "a file in a folder that exists", redacted(url))
     return parsed.set(drivername=DRIVERS[parsed.drivername])
 
 

@@ -7,7 +7,7 @@ import pytest
 from driftbandits import BanditSpec
 from driftbandits.policies.tracker import tracks
 from driftbandits.policies.tracker.policy import WAVE_DRIFTS, WAVE_PRIOR
-from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, key_of, masks_for
+from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, masks_for, play
 from tests.policies.test_parity_linear import jumping_wheel
 from tests.policies.transcriptions.tracker import Gated, Ours, Tracker, Waved
 
@@ -16,7 +16,12 @@ WHEEL = BanditSpec(5, 2)
 LEARNING = tracks.Learning(share=1e-4, memory=0.999, doubt=2.0, width=1.0, growth=1.0)
 OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING)
 
-index_of = jax.jit(lambda track, features: tracks.mean_and_width(track, OPTIMISM, features))
+
+@jax.jit
+@jax.vmap
+def means_and_widths(track, features):
+    """Of all steps."""
+    return tracks.mean_and_width(track, OPTIMISM, features)
 
 
 def jumping(rng):
@@ -45,7 +50,7 @@ def clear(twin, available):
 
 def agree(ours, twins, within, what):
     """In units of `within`; much quicker than NumPy's own assertions."""
-    worst = np.max(np.abs(np.asarray(ours, float) - twins) / within, initial=0.0)
+    worst = np.max(np.abs(ours - twins) / within, initial=0.0)
     assert worst < 1, f"{what} is {worst:.3g} tolerances away"
 
 
@@ -60,8 +65,7 @@ def same_track(track, twin, first, unit):
     agree(track.experts.error_count, twin.sn, 1e-2, "the number of rewards")
 
 
-def same_index(track, features, twin, first, unit):
-    mean, width = index_of(track, features)
+def same_index(mean, width, twin, first, unit):
     agree(mean, twin.index - twin.width - first, 5e-3 * unit, "a mean")
     agree(width, twin.width, 5e-3 * unit, "a width")
 
@@ -79,63 +83,63 @@ def same_gate(gate, twin, first, unit):
     agree(gate.squares / unit**2, twin.squares / unit**2, 1e-3 * STEPS, "squares at the gate")
 
 
-def compare(name, spec, twin, rewards, contexts, masks, limit=None):
-    """How many steps had probabilities to compare: those where the best index is clear.
+def units_of(rewards):
+    """Of every step: the standard deviation of the rewards before it, if they differ."""
+    before = [rewards[:t].astype(float) for t in range(len(rewards))]
+    return [past.std() if past.size and np.ptp(past) else 1.0 for past in before]
 
-    After `limit` pulls in a row an arm pays nothing.
-    """
-    init, act, learn = compiled(name, spec)
-    state, compared = init(KEY), 0
+
+def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS):
+    """How many steps had probabilities to compare: those where the best index is clear."""
+    game = play(name, spec, rewards, masks, contexts, limit=limit)
+    ticket, units, compared = game.decisions.ticket, units_of(game.rewards), 0
     gated = isinstance(twin, Gated)
     twins = twin.tracks if gated else (twin,)
-    for t in range(STEPS):
-        available, context = masks[t], contexts[t]
-        decision, after = act(key_of(t), state, context, available)
-        probabilities, ticket, arm = (
-            twin.act(context.astype(float), available),
-            decision.ticket,
-            int(decision.arm),
-        )
-        main = twins[0]
+    main = twins[0]
+    indices = [
+        [np.asarray(x) for x in means_and_widths(track, features)]
+        for track, features in zip(game.states.tracks, ticket.features, strict=True)
+    ]
+    for t, arm, reward in game.pulls():
+        available, unit = masks[t], units[t]
         first = main.rewards[0] if t else 0.0
-        unit = np.std(main.rewards) if np.ptp(main.rewards or [0]) else 1.0
-        assert ticket.first_pull == main.forced
+        probabilities = twin.act(contexts[t].astype(float), available)
+        assert ticket.first_pull[t] == main.forced
         if t:  # before, the index has no scale
-            for track, features, own in zip(after.tracks, ticket.features, twins, strict=True):
-                same_index(track, features, own, first, unit)
-                if t % 25 == 0:
-                    same_track(track, own, first, unit)
-        agree(ticket.effect.chance, main.ps, 1e-2, "the chance of an effect")
+            for (mean, width), own in zip(indices, twins, strict=True):
+                same_index(mean[t], width[t], own, first, unit)
+        if t and t % 25 == 0:
+            for track, own in zip(game.state(t).tracks, twins, strict=True):
+                same_track(track, own, first, unit)
+        agree(ticket.effect.chance[t], main.ps, 1e-2, "the chance of an effect")
         if main.ps:
-            agree(ticket.effect.size, main.g, 1e-2 * unit, "the size of an effect")
+            agree(ticket.effect.size[t], main.g, 1e-2 * unit, "the size of an effect")
         if gated and t % 25 == 0:
-            same_gate(state.gate, twin, first, unit)
+            same_gate(game.state(t).gate, twin, first, unit)
         is_clear = all(clear(own, available) for own in twins)
         if main.forced or is_clear:
-            agree(decision.probabilities, probabilities, 1e-2, f"the probabilities of step {t}")
+            ours = game.decisions.probabilities[t]
+            agree(ours, probabilities, 1e-2, f"the probabilities of step {t}")
             assert probabilities[arm] > 0
             compared += 1
-        streak = main.streak if arm == main.last else 0
-        reward = np.float32(0) if limit and streak >= limit else rewards[t, arm]
-        state = learn(after, ticket, reward)
         if gated:  # which arm is the best depends on rounding where it is not clear
-            follows = ticket.follows.tolist()
+            follows = ticket.follows[t].tolist()
             assert follows == twin.followed(arm) or not is_clear
-            twin.learn(arm, float(reward), follows)
+            twin.learn(arm, reward, follows)
         else:
-            twin.learn(arm, float(reward))
+            twin.learn(arm, reward)
         if t % 25 == 0 and isinstance(main, Ours):
-            same_streaks(state.streaks, main, unit)
+            same_streaks(game.state(t + 1).streaks, main, unit)
     return compared
 
 
-CASES = {
-    "coins": (coins, False, None),
-    "arms that jump": (jumping, False, None),
-    "masks": (jumping, True, None),
+CASES = {  # after so many pulls in a row an arm pays nothing
+    "coins": (coins, False, STEPS),
+    "arms that jump": (jumping, False, STEPS),
+    "masks": (jumping, True, STEPS),
     "limit of 5": (coins, False, 5),
     "limit of 5 and masks": (coins, True, 5),
-    "1000 + 50 x": (far_away, False, None),
+    "1000 + 50 x": (far_away, False, STEPS),
 }
 
 
@@ -147,7 +151,7 @@ def test_without_a_context(case):
     twin = Ours(5, 0)
     compared = compare("tracker", COINS, twin, rewards, nothing(rng), masks, limit)
     assert compared > 0.8 * STEPS
-    if limit:
+    if limit < STEPS:
         assert twin.chance(5, twin.pslab) > 0.9
         assert twin.ge[5] / twin.gn[5] < -0.2
 

@@ -1,6 +1,6 @@
 """What the tracker does, whatever its pseudocode says."""
 
-from functools import cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,16 +9,10 @@ import pytest
 from scipy.stats import chisquare
 
 from driftbandits import BanditSpec, InputError, build_policy
-from tests.policies.playing import KEY
+from tests.policies import playing
+from tests.policies.playing import KEY, NO_CONTEXT, compiled, key_of
 
 FREE = BanditSpec(4)
-NOTHING = jnp.zeros(0)
-
-
-@cache
-def compiled(name, spec):
-    policy = build_policy(name, spec)
-    return policy.init, jax.jit(policy.act), jax.jit(policy.learn)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -76,10 +70,11 @@ def test_arms_come_as_often_as_their_probabilities_say(dim):
     contexts = rng.standard_normal((400, dim)).astype(np.float32)
     state, *_ = play("tracker", spec, noisy(rng), contexts)
     keys = jax.random.split(KEY, 20_000)
-    act = jax.jit(jax.vmap(compiled("tracker(randomness=10)", spec)[1], (0, None, None, None)))
-    decision, _ = act(keys, state, contexts[0], jnp.ones(4, bool))
-    probabilities = np.asarray(decision.probabilities[0], float)
-    counts = np.bincount(decision.arm, minlength=4)
+    act = build_policy("tracker(randomness=10)", spec).act
+    decide = jax.vmap(lambda key: act(key, state, contexts[0], np.ones(4, bool))[0])
+    decisions = jax.jit(decide)(keys)
+    probabilities = np.asarray(decisions.probabilities, float)[0]
+    counts = np.bincount(decisions.arm, minlength=4)
     assert probabilities.min() > 1e-3
     assert chisquare(counts, probabilities / probabilities.sum() * len(keys)).pvalue > 1e-4
 
@@ -114,24 +109,24 @@ def test_neither_scale_nor_origin_of_the_rewards_matters(dim):
 def test_an_arm_that_wakes_up_late():
     """It starts from the mean of all rewards, with the prior, and is pulled first."""
     rng = np.random.default_rng(5)
-    rewards, masks = 7 + noisy(rng), np.ones((400, 4), bool)
+    rewards, masks = (7 + noisy(rng)).astype(np.float32), np.ones((400, 4), bool)
     masks[:300, 1] = False
-    name = "tracker(first_pulls=3)"
-    state, _, arms, _ = play(name, FREE, rewards[:300], masks=masks[:300])
-    mean = rewards[np.arange(300), arms].mean() - float(state.seen.first)
+    game = playing.play("tracker(first_pulls=3)", FREE, rewards, masks)
+    state, first = game.state(300), game.decisions.ticket.first_pull
+    mean = game.rewards[:300].astype(float).mean() - float(state.seen.first)
     (track,) = state.tracks
     np.testing.assert_allclose(track.bank.mean[:, 1, 0], mean, rtol=1e-4)
     np.testing.assert_allclose(track.bank.covariance[:, 1, 0, 0], 1.5, rtol=1e-3)
-    _, probabilities, arms, first = play(name, FREE, rewards, masks=masks)
-    assert arms[300:303].tolist() == [1, 1, 1]
+    assert game.arms[300:303].tolist() == [1, 1, 1]
     assert first[300:303].all()
     assert not first[303:].any()
-    np.testing.assert_array_equal(probabilities[300:303], np.eye(4)[[1, 1, 1]])
+    np.testing.assert_array_equal(game.decisions.probabilities[300:303], np.eye(4)[[1, 1, 1]])
 
 
 def level(state, arm):
     bank = state.tracks[0].bank
-    return float(bank.mean[0, arm, 0]), float(bank.covariance[0, arm, 0, 0])
+    mean, covariance = np.asarray(bank.mean), np.asarray(bank.covariance)
+    return float(mean[0, arm, 0]), float(covariance[0, arm, 0, 0])
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -146,18 +141,18 @@ def test_a_late_reward_is_learned_as_by_a_smoother(age, others):
     init, act, learn = compiled(
         f"tracker(drifts=[{q}], share=0, prior=1e4, effect=0)", BanditSpec(2)
     )
-    state, only = init(KEY), jnp.eye(2, dtype=bool)
+    state, only = init(KEY), np.eye(2, dtype=bool)
     for reward in (3.0, 4.0, 2.5, 3.5):
         for arm in (0, 1):
-            decision, state = act(KEY, state, NOTHING, only[arm])
-            state = learn(state, decision.ticket, jnp.float32(reward))
+            decision, state = act(KEY, state, NO_CONTEXT, only[arm])
+            state = learn(state, decision.ticket, np.float32(reward))
     mean, then = level(state, 0)
-    pulled, state = act(KEY, state, NOTHING, only[0])
+    pulled, state = act(KEY, state, NO_CONTEXT, only[0])
     for _ in range(age):
-        decision, state = act(KEY, state, NOTHING, only[1])
+        decision, state = act(KEY, state, NO_CONTEXT, only[1])
         if others:
-            state = learn(state, decision.ticket, jnp.float32(3.0))
-    state = learn(state, pulled.ticket, jnp.float32(5.0))
+            state = learn(state, decision.ticket, np.float32(3.0))
+    state = learn(state, pulled.ticket, np.float32(5.0))
     gain = then / (then + 1)
     after, left = level(state, 0)
     assert after == pytest.approx(mean + gain * (5.0 - 3.0 - mean), rel=1e-3)  # above the first
@@ -180,14 +175,14 @@ def test_tickets_may_be_learned_late_and_in_any_order(dim):
     init, act, learn = compiled("tracker", spec)
     state, tickets = init(KEY), []
     for t in range(300):
-        context = jnp.asarray(rng.standard_normal(dim), jnp.float32)
-        decision, state = act(jax.random.fold_in(KEY, t), state, context, jnp.ones(4, bool))
+        context = rng.standard_normal(dim).astype(np.float32)
+        decision, state = act(key_of(t), state, context, np.ones(4, bool))
         tickets.append(decision.ticket)
         while len(tickets) > 100 or (tickets and rng.random() < 0.5):
             ticket = tickets.pop(rng.integers(len(tickets)))
-            state = learn(state, ticket, jnp.float32(ticket.arm + rng.standard_normal()))
+            state = learn(state, ticket, np.float32(ticket.arm + rng.standard_normal()))
     for ticket in tickets[::-1]:
-        state = learn(state, ticket, jnp.float32(ticket.arm + rng.standard_normal()))
+        state = learn(state, ticket, np.float32(ticket.arm + rng.standard_normal()))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
     for track in state.tracks:
         assert least_eigenvalue(track.bank) > -1e-6
@@ -211,14 +206,10 @@ def test_covariances_stay_what_they_are(scale):
 
 def test_without_an_effect_nothing_moves():
     """An arm pays nothing after three pulls in a row, and nobody looks."""
-    init, act, learn = compiled("tracker(effect=0)", BanditSpec(2))
-    state, streak, last = init(KEY), 0, None
-    for t in range(200):
-        decision, state = act(jax.random.fold_in(KEY, t), state, NOTHING, jnp.ones(2, bool))
-        assert decision.ticket.effect.chance == 0
-        arm = int(decision.arm)
-        streak, last = (streak + 1 if arm == last else 1), arm
-        state = learn(state, decision.ticket, jnp.float32(0 if streak > 3 else 1))
+    rewards, masks = np.ones((200, 2), np.float32), np.ones((200, 2), bool)
+    game = playing.play("tracker(effect=0)", BanditSpec(2), rewards, masks, limit=3)
+    assert (game.rewards == 0).any()
+    assert (game.decisions.ticket.effect.chance == 0).all()
 
 
 def test_a_limit_on_streaks_is_found():
@@ -227,11 +218,11 @@ def test_a_limit_on_streaks_is_found():
     rng = np.random.default_rng(8)
     state, streak, last, lengths = init(KEY), 0, None, []
     for t in range(400):
-        decision, state = act(jax.random.fold_in(KEY, t), state, NOTHING, jnp.ones(2, bool))
+        decision, state = act(key_of(t), state, NO_CONTEXT, np.ones(2, bool))
         arm = int(decision.arm)
         streak, last = (streak + 1 if arm == last else 1), arm
         reward = (0 if streak > 3 else 1 - 0.3 * (arm == 0)) + 0.1 * rng.standard_normal()
-        state = learn(state, decision.ticket, jnp.float32(reward))
+        state = learn(state, decision.ticket, np.float32(reward))
         lengths.append(streak)
     assert np.mean(np.array(lengths[200:]) <= 3) > 0.97
 
@@ -241,8 +232,9 @@ def test_coins_have_no_effect_of_streaks():
     rewards = (rng.random((150, 200, 2)) < [0.7, 0.3]).astype(np.float32)
     keys = jax.random.split(KEY, 150)
     play_all = jax.vmap(partial(played, "tracker", BanditSpec(2)), (0, 0, None, None))
-    state, _ = play_all(keys, rewards, jnp.zeros((200, 0)), jnp.ones((200, 2), bool))
-    evidence = np.asarray(state.streaks.evidence[:, 1], float)
+    nothing, everything = np.zeros((200, 0), np.float32), np.ones((200, 2), bool)
+    state, _ = play_all(keys, rewards, nothing, everything)
+    evidence = np.asarray(state.streaks.evidence, float)[:, 1]
     chance = 1 / (1 + np.exp(-evidence) * 0.99 / 0.01)
     assert np.mean(chance < 0.5) >= 0.99
 

@@ -111,22 +111,25 @@ class Fewa:
     def window(self, level):
         return level + 1
 
-    def mean(self, arm, level):
-        h = self.window(level)
-        return (self.sums[arm][-1] - self.sums[arm][-1 - h]) / h
+    def means(self, arm):
+        """Of the arm's last rewards, on the windows of all levels that it can fill."""
+        sums = np.array(self.sums[arm])
+        h = np.arange(1, len(sums))
+        return ((sums[-1] - sums[-1 - h]) / h).tolist()
 
     def filter(self, active):
         """The arms to choose from, at the end of the filter."""
-        t, level = sum(self.pulls), 0
+        means, level = {arm: self.means(arm) for arm in active}, 0
+        squared = 2 * self.noise**2 * self.alpha * math.log(sum(self.pulls) or 1)
         while True:
             h = self.window(level)
             short = [arm for arm in active if self.pulls[arm] < h]
             if short or len(active) == 1 or h > self.longest:
                 return short or active
-            confidence = math.sqrt(2 * self.noise**2 * self.alpha * math.log(t) / h)
-            means = {arm: self.mean(arm, level) for arm in active}
-            bar = max(means.values()) - 2 * confidence
-            active = [arm for arm in active if means[arm] >= bar]
+            here = [means[arm][level] for arm in active]
+            bar = max(here) - 2 * math.sqrt(squared / h)
+            if min(here) < bar:
+                active = [arm for arm in active if means[arm][level] >= bar]
             level += 1
 
     def choose(self, available):
@@ -153,8 +156,8 @@ class EffFewa(Fewa):
             self.windows.append(math.ceil(self.ratio * self.windows[-1]))
         return self.windows[level]
 
-    def mean(self, arm, level):
-        return self.current[arm][level] / self.window(level)
+    def means(self, arm):
+        return [total / self.window(level) for level, total in sorted(self.current[arm].items())]
 
     def update(self, arm, reward):
         current = self.current[arm]

@@ -93,7 +93,7 @@ def kl(p, q):
 def kl_bound(mean, level):
     """By bisection."""
     low, high = mean, 1.0
-    for _ in range(60):
+    for _ in range(30):
         middle = (low + high) / 2
         if middle < 1 and kl(mean, middle) <= level:
             low = middle

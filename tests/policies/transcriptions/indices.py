@@ -19,8 +19,8 @@ class Indices:
 
     def __init__(self, num_arms, noise=0.5):
         self.num_arms, self.noise = num_arms, noise
-        self.seen = []  # (arm, reward), of all arms
-        self.rewards = [[] for _ in range(num_arms)]
+        self.arms, self.paid = [], []  # what was pulled, and its reward
+        self.rewards = [[] for _ in range(num_arms)]  # of each arm
 
     def indices(self):
         return np.array([self.index(arm) for arm in range(self.num_arms)])
@@ -29,7 +29,8 @@ class Indices:
         return best_of(self.indices(), available)
 
     def update(self, arm, reward):
-        self.seen.append((arm, reward))
+        self.arms.append(arm)
+        self.paid.append(reward)
         self.rewards[arm].append(reward)
 
 
@@ -40,12 +41,16 @@ class SwUcb(Indices):
         super().__init__(num_arms, noise)
         self.window, self.xi, self.b = window, xi, b
 
-    def index(self, arm):
-        own = [reward for a, reward in self.seen[-self.window :] if a == arm]
-        if not own:
-            return math.inf
-        logarithm = math.log(min(len(self.seen), self.window))
-        return sum(own) / len(own) + self.b * math.sqrt(self.xi * logarithm / len(own))
+    def indices(self):
+        arms, paid = self.arms[-self.window :], self.paid[-self.window :]
+        counts = np.bincount(np.array(arms, int), minlength=self.num_arms)
+        sums = np.bincount(np.array(arms, int), paid, self.num_arms)
+        index = np.full(self.num_arms, math.inf)
+        seen = counts > 0
+        if seen.any():
+            padding = self.b * np.sqrt(self.xi * math.log(len(arms)) / counts[seen])
+            index[seen] = sums[seen] / counts[seen] + padding
+        return index
 
 
 class DUcb(Indices):
@@ -55,25 +60,18 @@ class DUcb(Indices):
         super().__init__(num_arms, noise)
         self.discount, self.xi, self.b = discount, xi, b
 
-    def weights(self):
-        """Of every reward: discount^(t - s), and the arms and rewards."""
-        t = len(self.seen)
+    def counts_and_sums(self):
+        """Every reward has the weight discount^(t - s)."""
+        t, arms = len(self.arms), np.array(self.arms, int)
         weights = self.discount ** (t - 1.0 - np.arange(t))
-        return weights, *(np.array(column) for column in zip(*self.seen, strict=True))
-
-    def counts(self):
-        if not self.seen:
-            return np.zeros(self.num_arms)
-        weights, arms, _ = self.weights()
-        return np.bincount(arms, weights, self.num_arms)
+        counts = np.bincount(arms, weights, self.num_arms)
+        return counts, np.bincount(arms, weights * self.paid, self.num_arms)
 
     def indices(self):
-        counts = self.counts()
+        counts, sums = self.counts_and_sums()
         index = np.full(self.num_arms, math.inf)
         pulled = [arm for arm in range(self.num_arms) if self.rewards[arm]]
         if pulled:
-            weights, arms, rewards = self.weights()
-            sums = np.bincount(arms, weights * rewards, self.num_arms)
             padding = 2 * self.b * np.sqrt(self.xi * math.log(counts.sum()) / counts[pulled])
             index[pulled] = sums[pulled] / counts[pulled] + padding
         return index
@@ -90,7 +88,7 @@ class KlUcb(Indices):
         self.c, self.range = c, reward_range
 
     def index(self, arm):
-        own, t = self.rewards[arm], len(self.seen)
+        own, t = self.rewards[arm], len(self.arms)
         if not own:
             return math.inf
         p = min(1.0, sum(own) / len(own))
@@ -112,7 +110,7 @@ class KlUcb(Indices):
         high = low + 1.0
         while divergence(high) <= level:
             high = 2 * high
-        for _ in range(60):
+        for _ in range(40):
             middle = (low + high) / 2
             if middle and divergence(middle) > level:
                 high = middle
@@ -156,7 +154,7 @@ class RawUcb(Indices):
         self.alpha, self.longest = alpha, longest
 
     def confidence(self, h):
-        return np.sqrt(2 * self.noise**2 * self.alpha * math.log(len(self.seen)) / h)
+        return np.sqrt(2 * self.noise**2 * self.alpha * math.log(len(self.arms)) / h)
 
     def index(self, arm):
         if not self.rewards[arm]:
@@ -188,9 +186,9 @@ class EffRawUcb(RawUcb):
         self.windows = EffFewa(num_arms, noise, ratio=ratio)
 
     def index(self, arm):
-        levels = self.windows.current[arm]
+        means = self.windows.means(arm)
         return min(
-            (self.windows.mean(arm, j) + self.confidence(self.windows.window(j)) for j in levels),
+            (mean + self.confidence(self.windows.window(j)) for j, mean in enumerate(means)),
             default=math.inf,
         )
 

@@ -7,6 +7,7 @@ papers have one vector per arm and one model for all.
 import math
 
 import numpy as np
+from scipy.special import ndtr
 
 
 class Blocks:
@@ -16,9 +17,12 @@ class Blocks:
         self.num_arms, self.dim, self.ridge = num_arms, dim, ridge
         self.size = num_arms * dim
         self.identity = np.eye(self.size)
+        self.diagonal = np.diag_indices(num_arms)
 
     def features(self, context):
-        return np.kron(np.eye(self.num_arms), np.append(context, 1.0))
+        x = np.zeros((self.num_arms, self.num_arms, self.dim))
+        x[self.diagonal] = np.append(context, 1.0)
+        return x.reshape(self.num_arms, self.size)
 
 
 class Ucb(Blocks):
@@ -102,12 +106,11 @@ class SwLinUcb(Ucb):
 
     def __init__(self, *args, window, **settings):
         super().__init__(*args, **settings)
-        self.window, self.seen = window, []
+        self.window = window
+        self.x, self.rewards = np.zeros((0, self.size)), []
 
     def estimate(self):
-        recent = self.seen[-self.window :]
-        x = np.array([x for x, _ in recent]).reshape(-1, self.size)
-        rewards = np.array([reward for _, reward in recent])
+        x, rewards = self.x[-self.window :], np.array(self.rewards[-self.window :])
         inverse = np.linalg.inv(self.ridge * self.identity + x.T @ x)
         return inverse @ (x.T @ rewards), inverse
 
@@ -116,7 +119,8 @@ class SwLinUcb(Ucb):
         return math.sqrt(self.ridge) * self.width + self.noise * math.sqrt(inside)
 
     def update(self, arm, context, reward):
-        self.seen.append((self.features(context)[arm], reward - self.low))
+        self.x = np.vstack([self.x, self.features(context)[arm]])
+        self.rewards.append(reward - self.low)
 
 
 class DLinTs:
@@ -125,16 +129,15 @@ class DLinTs:
     def __init__(self, num_arms, dim, discount=0.99, ridge=1.0, variance=1.0):
         self.discount, self.variance = discount, variance
         self.prior = ridge * np.eye(dim)
-        self.num_arms, self.seen = num_arms, []
+        self.num_arms, self.arms, self.rewards = num_arms, [], []
+        self.features = np.zeros((0, dim))
 
     def posterior(self, context):
         """Mean and deviation of every arm's score."""
         z = np.append(context, 1.0)
         means, deviations = np.zeros(self.num_arms), np.zeros(self.num_arms)
-        weights = self.discount ** np.arange(len(self.seen))[::-1]
-        arms = np.array([arm for arm, _, _ in self.seen])
-        features = np.array([z for _, z, _ in self.seen]).reshape(-1, z.size)
-        rewards = np.array([reward for _, _, reward in self.seen])
+        arms, features, rewards = np.array(self.arms), self.features, np.array(self.rewards)
+        weights = self.discount ** np.arange(len(arms))[::-1]
         for arm in range(self.num_arms):
             own = arms == arm
             weighted = weights[own, None] * features[own]
@@ -144,12 +147,13 @@ class DLinTs:
         return means, deviations
 
     def update(self, arm, context, reward):
-        self.seen.append((arm, np.append(context, 1.0), reward))
+        self.arms.append(arm)
+        self.features = np.vstack([self.features, np.append(context, 1.0)])
+        self.rewards.append(reward)
 
 
 def best_of_normals(means, deviations, available):
     """P(best), as an integral over each arm's own quantiles."""
-    erf = np.vectorize(math.erf)
     levels, step = np.linspace(-8, 8, 2001, retstep=True)
     density = step * np.exp(-(levels**2) / 2) / math.sqrt(2 * math.pi)
     probabilities = np.zeros(len(means))
@@ -158,6 +162,6 @@ def best_of_normals(means, deviations, available):
         for j in np.flatnonzero(available):
             if j != i:
                 at = (means[i] + deviations[i] * levels - means[j]) / deviations[j]
-                below *= (1 + erf(at / math.sqrt(2))) / 2
+                below *= ndtr(at)
         probabilities[i] = below.sum()
     return probabilities

@@ -46,6 +46,11 @@ def log_student(e, nu, mean, squared_scale):
     return constant - math.log(squared_scale) / 2 - (nu + 1) / 2 * math.log(1 + squared / nu)
 
 
+def outer(rows):
+    """Of each row with itself."""
+    return rows[..., :, None] * rows[..., None, :]
+
+
 class Tracker:
     """Every decision is `act`, then `learn` with the arm that was pulled and its reward."""
 
@@ -91,18 +96,13 @@ class Tracker:
         self.z = self.features(np.array(context, float))
 
         z, w, s2 = self.z, self.w, self.s2
-        self.pm, self.pv = np.zeros((self.J, self.K)), np.zeros((self.J, self.K))
-        for j in range(self.J):
-            for k in range(self.K):
-                self.pm[j, k] = z @ self.m[j, k]
-                self.pv[j, k] = max(z @ self.P[j, k] @ z, 1e-12)
+        self.pm = self.m @ z
+        self.pv = np.maximum(self.P @ z @ z, 1e-12)
         self.b = bucket(self.streak)
         self.ps, self.g = self.effect() if self.streak > 0 and self.pslab else (0.0, 0.0)
 
         mean = w @ self.pm
-        var = np.zeros(self.K)
-        for k in range(self.K):
-            var[k] = w @ (s2 * self.pv[:, k] + (self.pm[:, k] - mean[k]) ** 2)
+        var = w @ (s2[:, None] * self.pv + (self.pm - mean) ** 2)
         sb = w @ s2
         n = sb / var  # N of the pseudocode
         log = np.log(np.maximum(1, n.sum() / n))
@@ -140,7 +140,8 @@ class Tracker:
             self.m[:, :, -1] = r
             self.pm[:, a] = r
         self.rewards.append(r)
-        rm, vtot = np.mean(self.rewards), np.var(self.rewards) + 1e-12
+        rewards = np.array(self.rewards)
+        rm, vtot = rewards.mean(), rewards.var() + 1e-12
         pm, pv = self.pm[:, a], self.pv[:, a]
 
         y = r
@@ -156,10 +157,9 @@ class Tracker:
         self.sn = self.gs * self.sn + 1
         self.s2 = (self.ss + self.a0 * vtot) / (self.sn + self.a0)
 
-        for j in range(self.J):
-            h = self.P[j, a] @ self.z
-            self.m[j, a] += h * e[j] / (1 + pv[j])
-            self.P[j, a] -= np.outer(h, h) / (1 + pv[j])
+        h = self.P[:, a] @ self.z
+        self.m[:, a] += h * (e / (1 + pv))[:, None]
+        self.P[:, a] -= outer(h) / (1 + pv)[:, None, None]
         if not self.forced:
             self.mix()
         self.pass_time()
@@ -189,22 +189,17 @@ class Tracker:
         """IMM: the experts of an arm take over some of their common state."""
         w, s2 = self.w, self.s2
         sb = w @ s2
-        be = self.share * self.pi / w
-        for k in range(self.K):
-            m, p = self.m[:, k].copy(), self.P[:, k].copy()
-            mb = w @ m
-            away = [np.outer(m[j] - mb, m[j] - mb) for j in range(self.J)]
-            pb = sum(w[j] * (s2[j] * p[j] + away[j]) for j in range(self.J)) / sb
-            for j in range(self.J):
-                self.P[j, k] = (1 - be[j]) * p[j] + be[j] * pb + be[j] * (1 - be[j]) * away[j] / sb
-                self.m[j, k] += be[j] * (mb - m[j])
+        be = (self.share * self.pi / w).reshape(-1, 1, 1, 1)
+        mb = np.tensordot(w, self.m, 1)
+        away = outer(self.m - mb)
+        pb = np.tensordot(w, s2.reshape(be.shape) * self.P + away, 1) / sb
+        self.P = (1 - be) * self.P + be * pb + be * (1 - be) * away / sb
+        self.m = self.m + be[..., 0] * (mb - self.m)
 
     def pass_time(self):
-        for j in range(self.J):
-            for k in range(self.K):
-                for i in range(self.d):
-                    room = max(0, 1 - self.P[j, k, i, i] / self.prior[i])
-                    self.P[j, k, i, i] += self.q[j] * self.s[i] * room
+        i = np.arange(self.d)
+        room = np.maximum(0, 1 - self.P[:, :, i, i] / self.prior)
+        self.P[:, :, i, i] += self.q[:, None, None] * self.s * room
 
 
 class Ours(Tracker):

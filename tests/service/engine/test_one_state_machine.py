@@ -14,9 +14,9 @@ from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import BanditRow, Event, Found, Lease, LoggedDecision
 
 MESSAGES = {
-    "that it had before": "contradictory",
-    "whose window has not passed": "expired",
-    "still known": "unknown",
+    "already has the reward": "contradictory",
+    "has expired": "expired",
+    "there is no decision": "unknown",
 }
 CODES = {
     "contradictory_reward": "contradictory",

@@ -7,6 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from http.client import parse_headers
 from typing import Any
 
@@ -139,6 +140,14 @@ class Caller(socket.socket):
 
     def rest(self) -> bytes:
         return self._came.read()
+
+    def count_rest(self) -> int:
+        """Bytes until the end of the stream or a reset."""
+        count = 0
+        with suppress(ConnectionResetError):
+            while part := self.recv(1_000_000):
+                count += len(part)
+        return count
 
     def head(self) -> tuple[int, Any]:
         line = self._came.readline()

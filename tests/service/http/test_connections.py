@@ -67,8 +67,8 @@ def test_an_answer_for_nobody_must_come_soon(hasty_server: Server, path: bytes) 
 @pytest.mark.parametrize("waits", [True, False])
 @pytest.mark.parametrize("path", [b"large", b"parts/large"])
 def test_an_answer_must_be_read_soon(hasty_server: Server, path: bytes, waits: bool) -> None:
-    """Whether the answer waits for its reader, or is out of hand and only the socket has it."""
-    with hasty_server.call(b""):
+    """Whether the answer waits for its reader, or only the socket still has it."""
+    with hasty_server.call(b"") as caller:
         one = hasty_server.only()
         hasty_server.loop.call_soon_threadsafe(
             one._transport.set_write_buffer_limits, None if waits else 9 * LARGE
@@ -76,6 +76,9 @@ def test_an_answer_must_be_read_soon(hasty_server: Server, path: bytes, waits: b
         hasty_server.loop.call_soon_threadsafe(one.data_received, GET % path)
         hasty_server.until(lambda: hasty_server.seen)
         hasty_server.until_idle()
+        assert not hasty_server.connections.open
+        assert caller.count_rest() < LARGE
+    assert ("ended" in hasty_server.seen) == path.startswith(b"parts")
 
 
 def test_what_begins_when_time_is_over_is_still_answered(server: Server) -> None:

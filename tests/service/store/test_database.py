@@ -48,7 +48,7 @@ FORGETFUL = ["sqlite://", "sqlite:///:memory:", "sqlite:////tmp"]
 
 @pytest.mark.parametrize("url", UNKNOWN + BROKEN + FORGETFUL)
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(InputError, match=r"url must be .*, got") as caught:
+    with pytest.raises(InputError, match=r"database must be .*, got") as caught:
         Store(url)
     assert "secret" not in str(caught.value)
 

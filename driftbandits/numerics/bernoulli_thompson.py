@@ -1,8 +1,7 @@
-"""Thompson sampling of coins: a mean drawn from each Beta posterior, the highest one is pulled.
+"""Thompson sampling of Bernoulli arms: a mean from each Beta posterior, the highest is pulled.
 
-Rewards that are not coins are clipped to their range, scaled to [0, 1] and turned into a win by a
-toss of a coin with that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling",
-algorithm 2.
+Rewards that are not 0 or 1 are clipped to their range, scaled to [0, 1] and turned into a win with
+that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
 """
 
 from typing import NamedTuple
@@ -13,19 +12,19 @@ from jax import Array
 
 from driftbandits.core import Decision, Key
 from driftbandits.numerics.arms import require_some
-from driftbandits.numerics.beta import best_coin_probabilities
+from driftbandits.numerics.beta import best_bernoulli_probabilities
 from driftbandits.numerics.gamma import sample_log_gamma
 from driftbandits.numerics.shares import share_of
 
 
 class Toss(NamedTuple):
-    """The ticket of a pull whose reward will be turned into a coin."""
+    """The ticket of a pull whose reward will be turned into 0 or 1."""
 
     arm: Array  # () int32
-    level: Array  # () float32, uniform; the coin comes up a win where the reward is above it
+    level: Array  # () float32, uniform; a scaled reward above it is a win
 
 
-def choose_coin(key: Key, wins: Array, losses: Array, available: Array) -> Decision:
+def choose_arm(key: Key, wins: Array, losses: Array, available: Array) -> Decision:
     """The arm whose mean, drawn from Beta(1 + wins, 1 + losses), is highest; counts may be broken.
 
     Its ticket is a `Toss`.
@@ -36,7 +35,7 @@ def choose_coin(key: Key, wins: Array, losses: Array, available: Array) -> Decis
     odds = sample_log_odds(odds_key, a, b)
     arm = jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32)
     toss = Toss(arm, jax.random.uniform(level_key))
-    return Decision(arm, best_coin_probabilities(a, b, available), toss)
+    return Decision(arm, best_bernoulli_probabilities(a, b, available), toss)
 
 
 def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
@@ -46,5 +45,5 @@ def sample_log_odds(key: Key, a: Array, b: Array) -> Array:
 
 
 def is_won(toss: Toss, reward: Array, reward_range: tuple[float, float]) -> Array:
-    """Whether the coin that stands for this reward came up a win."""
+    """Whether this reward counts as a win."""
     return toss.level < share_of(reward, reward_range)
