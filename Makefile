@@ -85,9 +85,10 @@ clean:  ## remove what was made
 	@$(PIP) -e ".[service,report]"
 	@touch $@
 
-.venv/tested: .venv/installed
+.venv/tested: .venv/python pyproject.toml constraints.txt
+	@echo "Installing driftbandits and what its tests need into .venv (about 1.7 GB) ..."
 	@$(PIP) -e ".[test]"
-	@touch $@
+	@touch .venv/installed $@
 
 .venv/benched: .venv/installed
 	@$(PIP) -e ".[bench]"

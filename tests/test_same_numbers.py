@@ -1,7 +1,9 @@
 """What the software computes stays the same to the bit, however its code is arranged.
 
-The digests were recorded with 0.7.0. A change that means to change results records them anew
-(`python -m tests.test_same_numbers`) and lists figures before and after in the changelog.
+The digests are those of 0.8.0. Its new layout had changed none of them from 0.7.0 on the same
+machine; then it stopped using what a processor estimates by itself (simulation/compiling.py), and
+they were recorded anew. A change that means to change results does so, too (`python -m
+tests.test_same_numbers`), and lists figures before and after in the changelog.
 """
 
 import hashlib
@@ -129,13 +131,11 @@ def all_digests(folder: Path) -> dict[str, str]:
     return found | {"service": service(folder)}
 
 
-@pytest.mark.parametrize(("policy", "environment"), PAIRS)
+@pytest.mark.parametrize(("policy", "environment"), PAIRS if SOAK else PAIRS[::3])
 def test_a_simulation(policy: str, environment: str) -> None:
-    expected = json.loads(RECORDED.read_text())
-    assert simulated(policy, environment) == expected[f"simulate {policy} in {environment}"]
-    if SOAK or (policy, environment) in PAIRS[::3]:
-        name = f"probabilities {policy} in {environment}"
-        assert probabilities(policy, environment) == expected[name]
+    expected, pair = json.loads(RECORDED.read_text()), f"{policy} in {environment}"
+    assert simulated(policy, environment) == expected[f"simulate {pair}"]
+    assert probabilities(policy, environment) == expected[f"probabilities {pair}"]
 
 
 @pytest.mark.parametrize("policy", AGENTS)

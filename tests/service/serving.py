@@ -82,7 +82,7 @@ class Serving:
 
     def __exit__(self, *_: object) -> None:
         if self.process and self.process.poll() is None:
-            self.kill()
+            self.kill() if self._environment else self.stop()  # one that is killed covers nothing
 
     def stop(self) -> int:
         """As an operator does; gives the exit code."""
