@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import driftbandits
+from tests import conftest
 from tools.layers import LAYERS, as_markdown, home_of, level_of
 
 ROOT = Path(__file__).parents[1]
@@ -183,3 +184,18 @@ def test_every_dependency_is_explained_and_constrained() -> None:
         assert f"[{extra}]" in explained
     assert "://" not in constrained
     assert "@" not in constrained
+
+
+def test_lists_of_tests_name_files_that_exist() -> None:
+    """Or a file that is renamed would no longer be run first, or by `make check`."""
+    for file in [*conftest.PAGES, *conftest.LONG, *conftest.QUICK]:
+        assert (conftest.TESTS / file).is_file(), file
+    for prefix in conftest.PAUSE_COVERAGE:
+        assert list(conftest.TESTS.glob(f"{prefix}*")), prefix
+    for group in conftest.QUICK_GROUPS:
+        file, policy = group.split()
+        assert file in conftest.BY_POLICY
+        assert policy in driftbandits.POLICIES
+    wanted = re.findall(r"tests/[\w./]+", (ROOT / "Makefile").read_text())
+    for path in wanted:
+        assert (ROOT / path).exists(), path

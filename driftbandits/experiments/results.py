@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,25 @@ class Results:
     provenance: dict[str, Any]
     claims: list[dict[str, Any]]  # with their verdicts
     make_table: Callable[[], "pl.DataFrame"] = field(repr=False)
+
+    @classmethod
+    def of_drawing(
+        cls,
+        experiment: Experiment,
+        provenance: dict[str, Any],
+        claims: list[dict[str, Any]],
+        table: "pl.DataFrame",
+    ) -> "Results":
+        """Of an experiment that computes a drawing: a table and no lines."""
+        return cls(
+            experiment=experiment,
+            lines=[],
+            times=np.zeros(0),
+            values={},
+            provenance=provenance,
+            claims=claims,
+            make_table=partial(as_it_is, table),
+        )
 
     @cached_property
     def table(self) -> "pl.DataFrame":

@@ -54,7 +54,15 @@ def judged_results(
     lines, shown = apply_tuning(experiment, values)
     curves = Curves(times, shown, experiment.sweeps())
     claims = [judge(claim, curves).as_json() for claim in experiment.parsed_claims()]
-    return Results(experiment, lines, times, shown, provenance, claims, make_table)
+    return Results(
+        experiment=experiment,
+        lines=lines,
+        times=times,
+        values=shown,
+        provenance=provenance,
+        claims=claims,
+        make_table=make_table,
+    )
 
 
 class Origins:

@@ -1,16 +1,14 @@
 """Experiments that need no runs: the numbers that a drawing shows, and what they say of claims."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from driftbandits.experiments.best_arms import best_arm_columns
 from driftbandits.experiments.claims import Claim
 from driftbandits.experiments.experiment import Experiment
-from driftbandits.experiments.results import Results, as_it_is
+from driftbandits.experiments.results import Results
 from driftbandits.experiments.theorem import judge_ratio_bound, ratio_rows
 from driftbandits.experiments.verdicts import FAILS, UNDECIDED, Verdict
 from driftbandits.running.provenance import provenance
@@ -27,7 +25,7 @@ def drawing_results(experiment: Experiment) -> Results:
             best_arm_columns(experiment.environments, experiment.times, experiment.seed)
         )
     origin = {**provenance(), "pieces": {}}
-    return Results(experiment, [], np.zeros(0), {}, origin, claims, partial(as_it_is, table))
+    return Results.of_drawing(experiment, origin, claims, table)
 
 
 def judge_bound(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Verdict:

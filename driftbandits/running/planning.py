@@ -41,14 +41,19 @@ def plan(experiment: Experiment) -> list[PlannedLine]:
     lines = [] if experiment.drawing else experiment.lines()
     if experiment.measure == "policy_regret":
         by_environment = {line.environment: line for line in lines}
-        lines = [
-            *lines,
-            *(
-                Line(f"{ORACLE} on {text}", ORACLE, ORACLE, line.environment_name, text)
-                for text, line in by_environment.items()
-            ),
-        ]
+        lines = [*lines, *map(oracle_beside, by_environment.values())]
     return [plan_line(experiment, line) for line in lines]
+
+
+def oracle_beside(line: Line) -> Line:
+    """The oracle in the environment of a line."""
+    return Line(
+        label=f"{ORACLE} on {line.environment}",
+        policy_name=ORACLE,
+        policy=ORACLE,
+        environment_name=line.environment_name,
+        environment=line.environment,
+    )
 
 
 def plan_line(experiment: Experiment, line: Line) -> PlannedLine:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from driftbandits.error_text import first_line
@@ -70,13 +69,19 @@ def read_results(folder: str | Path) -> Results:
         raise unreadable(folder, error) from error
     experiment, claims = experiment_from(folder.name, metadata["experiment"]), metadata["claims"]
     if experiment.drawing:
-        return Results(
-            experiment, [], np.zeros(0), {}, provenance, claims, partial(as_it_is, table)
-        )
+        return Results.of_drawing(experiment, provenance, claims, table)
     times = table["time"].unique().sort().to_numpy()
     values = {
         str(label): part[experiment.measure].to_numpy().reshape(-1, len(times))
         for (label,), part in table.group_by("line", maintain_order=True)
     }
     lines, shown = apply_tuning(experiment, values)
-    return Results(experiment, lines, times, shown, provenance, claims, partial(as_it_is, table))
+    return Results(
+        experiment=experiment,
+        lines=lines,
+        times=times,
+        values=shown,
+        provenance=provenance,
+        claims=claims,
+        make_table=partial(as_it_is, table),
+    )

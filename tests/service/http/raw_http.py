@@ -118,9 +118,6 @@ class Server:
         self.until(lambda: self.connections.open)
         return next(iter(self.connections.open))
 
-    def until_lost(self) -> None:
-        self.until(self.only()._transport.is_closing)
-
 
 class Caller(socket.socket):
     def __init__(self, address: tuple[str, int], data: bytes) -> None:
