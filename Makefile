@@ -2,9 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# One worker more than cores: some tests wait for services, windows and databases.
-WORKERS := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # Most of the time of tests is XLA's. Where neither bits nor speed count, it is told not to optimise,
 # which takes a third of the time. `make soak` optimises everything, as for users.
 UNOPTIMISED := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
@@ -12,10 +10,10 @@ UNOPTIMISED := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusio
 OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tests/logs \
   tests/experiments/test_metrics.py tests/running/test_published.py tests/running/test_interrupted.py \
   tests/test_readme.py tests/test_same_numbers.py
-CLUSTER := tests/running/test_ray_cluster.py  # it needs a core for itself
+CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help demo reproduce paper field tracker docs test types cluster check soak browser bench clean
+.PHONY: help demo reproduce paper field tracker docs test check soak browser bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,17 +42,12 @@ docs: .venv/installed  ## write the pages of policies and environments anew
 test: .venv/tested $(if $(CI),browser)  ## set up, check format, lint and types, run all tests with coverage
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory -j 2 --output-sync types cluster
-	$(PYTEST) --cov --cov-append --cov-report= $(OPTIMISED)
-	$(UNOPTIMISED) $(PYTEST) --cov --cov-append --cov-report= $(addprefix --ignore ,$(OPTIMISED) $(CLUSTER))
-	$(BIN)/python -m tools.print_coverage
-
-types:
 	$(BIN)/mypy
-
-cluster:
-	$(UNOPTIMISED) $(BIN)/python -m pytest --cov --cov-report= $(CLUSTER)
+	$(BIN)/coverage erase
+	$(PYTEST) --cov --cov-report= $(OPTIMISED)
+	$(UNOPTIMISED) $(PYTEST) --cov --cov-append --cov-report= $(addprefix --ignore ,$(OPTIMISED) $(CLUSTER))
+	$(UNOPTIMISED) $(BIN)/python -m pytest --cov --cov-append --cov-report= $(CLUSTER)
+	$(BIN)/python -m tools.print_coverage
 
 check: .venv/tested  ## format, lint, types and the quick tests, in two minutes
 	$(BIN)/ruff format --check .

@@ -35,8 +35,9 @@ LONG = [  # what takes longest begins first, so that no worker waits for another
     "service/http/test_docs.py", "service/http/test_routes.py", *BY_POLICY,
 ]  # fmt: skip
 PAUSE_COVERAGE = [  # they compile and loop for long, and run no line that others do not
-    "agents/test_policies.py", "policies/test_contract.py", "policies/test_parity",
-    "policies/tracker/",
+    "agents/test_policies.py", "agents/test_simulation.py", "environments/test_field.py",
+    "environments/test_judging.py", "policies/test_contract.py", "policies/test_parity",
+    "policies/tracker/", "running/test_published.py", "test_readme.py", "test_same_numbers.py",
 ]  # fmt: skip
 QUICK = [  # what `make check` runs: little or nothing is compiled
     "agents/test_decision_book.py", "agents/test_refusals.py", "experiments/test_claims.py",
