@@ -146,7 +146,8 @@ class DecisionBook:
         over = [] if window is None else self.open.until(self.now - window)
         crowded = self.open.oldest(len(self.open.waiting) + room - most)
         ended = max(over, crowded, key=len)
-        self.settle(ended)
+        if ended:
+            self.settle(ended)
         return ended
 
     def set_clock(self, now: float) -> None:

@@ -147,6 +147,8 @@ class Learner:
 
     def act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
         """Decides for each row of contexts and of available arms."""
+        if len(available) == 1:  # most come alone
+            return self._act(contexts, available)
         parts = [self._act(contexts[part], available[part]) for part in self._parts(available)]
         return parts[0] if len(parts) == 1 else Acts(*map(np.concatenate, zip(*parts, strict=True)))
 
