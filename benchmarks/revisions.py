@@ -129,6 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.revisions", description=__doc__)
     parser.add_argument("revision", help="the older one, as git knows it")
     parser.add_argument("--starts", type=int, default=5, help="of every process")
+    parser.add_argument("--only", choices=["libraries", "services"])
     parser.add_argument("--slices", type=int, default=4, help="after every start")
     chosen = parser.parse_args()
     assert set(CONNECTIONS) >= set(SERVED.values())
@@ -137,8 +138,10 @@ def main() -> None:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "-q", "--detach", str(old), chosen.revision], check=True)
         try:
-            compare_libraries([old, ROOT], chosen.starts, chosen.slices)
-            compare_services([old, ROOT], chosen.starts, chosen.slices)
+            if chosen.only != "services":
+                compare_libraries([old, ROOT], chosen.starts, chosen.slices)
+            if chosen.only != "libraries":
+                compare_services([old, ROOT], chosen.starts, chosen.slices)
         finally:
             subprocess.run([*git, "remove", "--force", str(old)], check=True)
 
