@@ -25,7 +25,7 @@ LAYERS = [
     Layer(("experiments",), "experiment files, measures, claims and verdicts, tuning, rankings"),
     Layer(("running",), "experiments to results on disk: planned, computed, kept, put together"),
     Layer(("report", "integrations"), "figures, tables and one page; other libraries"),
-    Layer(("agents",), "a policy that decides for real users and learns when rewards come"),
+    Layer(("agents",), "a policy that decides for real users, and what becomes of each reward"),
     Layer(("service.errors",), "what the service refuses, and with which remedy"),
     Layer(("service.store",), "bandits, logs, leases, snapshots and keys in a database"),
     Layer(("logs",), "decision logs: reading events and rebuilding a learner"),

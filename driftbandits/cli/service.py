@@ -58,7 +58,8 @@ def serve(
     Examples:
       driftbandits serve --without-keys
       driftbandits serve --data /var/lib/driftbandits --host 0.0.0.0
-      driftbandits serve --database postgresql://bandits@db/bandits --url http://10.0.0.7:8000
+      driftbandits serve --database postgresql://bandits@db/bandits --host 0.0.0.0 \\
+        --url http://10.0.0.7:8000
     """
     from driftbandits.running.compute import keep_compiled_programs
     from driftbandits.service.server import serve as run

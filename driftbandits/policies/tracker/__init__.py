@@ -1,1 +1,13 @@
-"""The tracker and its parts: a policy that finds out by itself how fast rewards drift."""
+"""The tracker and its parts: a policy that finds out by itself how fast rewards drift.
+
+policy        settings and formulas: start here
+step          one decision, and what is learned from its reward
+state         what is remembered, of all and of one decision
+tracks        mean and width of every arm, by experts of different speed
+kalman, experts    their filters, and how much each is trusted
+advice        the index, with the effect of a streak, and the probabilities
+inverse_gaps  from an index to probabilities
+streaks       the effect of pulling an arm several times in a row
+fourier, gate      a second track with random features, and when to follow it
+seen_rewards  mean and variance of the rewards so far
+"""
