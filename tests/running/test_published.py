@@ -51,7 +51,17 @@ LONG_CASES = [
     rotting("recurrent(dropout=0)", 150, 280),
     rotting("fewa", 45, 80, 192),  # prototypes of 3 to 5 runs said 43; the runs' tail is heavy
 ]
-CASES += LONG_CASES if SOAK else []
+SHORT_CASES = [  # the same problems after 1,000 pulls
+    Case("bernoulli(max_consecutive=10)", "recurrent", 40, 250, horizon=1000),
+    Case("sinusoidal(max_consecutive=10)", "recurrent", 60, 250, horizon=1000),
+    Case("wheel", "recurrent", 8_000, 40_000, horizon=1000),
+    Case("rotating_wheel", "recurrent", 15_000, 30_000, horizon=1000),
+    rotting("recurrent(dropout=0)", -20, 120)._replace(
+        environment="rotting(life=250)", horizon=1000
+    ),
+    rotting("fewa", 8, 30, MANY)._replace(environment="rotting(life=250)", horizon=1000),
+]
+CASES += LONG_CASES if SOAK else SHORT_CASES
 
 
 @cache

@@ -2,6 +2,8 @@
 
 import os
 import re
+import sqlite3
+import time
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ DRIVERS = {
     "postgresql+psycopg": "postgresql+psycopg",
 }
 PRAGMAS = [
-    "journal_mode = WAL",
     "synchronous = FULL",
     "foreign_keys = ON",
     "cache_size = -65536",  # KiB
@@ -113,8 +114,22 @@ def begin_nothing(connection: Any, record: Any) -> None:
 
 
 def set_pragmas(connection: Any, record: Any) -> None:
+    use_wal(connection)
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
+
+
+def use_wal(connection: Any) -> None:
+    """Tries again while others open the same new file: here SQLite itself does not wait."""
+    end = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def begin_sqlite(connection: sa.Connection) -> None:

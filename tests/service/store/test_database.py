@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from driftbandits import InputError
+from driftbandits.service.store.database import use_wal
 from driftbandits.service.store.records import Entry
 from driftbandits.service.store.schema import SCHEMA_VERSION, versions
 from driftbandits.service.store.store import Store
@@ -30,6 +31,27 @@ def test_many_may_open_a_new_database_at_once(database: str) -> None:
     again = Store(database)
     assert again.events(lease.bandit, 0) == decisions(1, 6)
     again.close()
+
+
+class Busy:
+    """A connection to a file that others have locked for a while."""
+
+    def __init__(self, *errors: str) -> None:
+        self.errors, self.asked = list(errors), 0
+
+    def execute(self, statement: str) -> None:
+        assert statement == "PRAGMA journal_mode = WAL"
+        self.asked += 1
+        if self.errors:
+            raise sqlite3.OperationalError(self.errors.pop(0))
+
+
+def test_a_file_that_is_locked_while_it_is_opened_is_waited_for() -> None:
+    busy = Busy("database is locked", "database is locked")
+    use_wal(busy)
+    assert busy.asked == 3
+    with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+        use_wal(Busy("disk I/O error"))
 
 
 def test_a_newer_schema_is_refused(database: str, store: Store) -> None:
@@ -90,6 +112,7 @@ def test_sqlite_is_left_as_it_was_for_the_rest_of_the_process(tmp_path: Path) ->
 import sqlite3
 before = dict(sqlite3.adapters), dict(sqlite3.converters)
 from tests.service.store.databases import decisions, new
+from driftbandits.service.store.database import use_wal
 from driftbandits.service.store.records import Entry
 from driftbandits.service.store.store import Store
 store = Store("sqlite:///{tmp_path}/bandits.db")
