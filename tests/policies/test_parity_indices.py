@@ -81,7 +81,7 @@ CASES = [
 ]
 
 
-def compare(name: str, spec: BanditSpec, twin: Any, rewards: Array, masks: Array) -> Game:
+def assert_same_game(name: str, spec: BanditSpec, twin: Any, rewards: Array, masks: Array) -> Game:
     """The game of a policy that has the probabilities of its twin in every step."""
     game = play(name, spec, rewards, masks)
     assert len(game.arms) == STEPS
@@ -96,7 +96,7 @@ def test_parity(name: str, problem: Problem, masked: bool) -> None:
     num_arms = rewards.shape[1]
     masks = masks_for(rng, num_arms, masked)
     twin = TWINS[name][0](num_arms, NOISE)
-    compare(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks)
+    assert_same_game(name, SPEC._replace(num_arms=num_arms), twin, rewards, masks)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_parity_on_a_wide_range(name: str, twin: Twin) -> None:
     """The bonus grows with the range, and what is for [0, 1] clips and scales."""
     rng = np.random.default_rng(2)
     rewards, masks = wide_arms(rng), masks_for(rng, 5, True)
-    compare(name, WIDE, twin(5), rewards, masks)
+    assert_same_game(name, WIDE, twin(5), rewards, masks)
 
 
 def test_d_ucb_knows_an_arm_whose_count_has_faded() -> None:
@@ -119,7 +119,7 @@ def test_d_ucb_knows_an_arm_whose_count_has_faded() -> None:
     rng = np.random.default_rng(3)
     rewards, masks = coins(rng), np.ones((STEPS, 5), bool)
     twin = partial(paper.DUcb, discount=0.9, xi=0.1)
-    game = compare("d_ucb(discount=0.9, xi=0.1)", SPEC, twin(5), rewards, masks)
+    game = assert_same_game("d_ucb(discount=0.9, xi=0.1)", SPEC, twin(5), rewards, masks)
     again, faded = twin(5), 0
     for _, arm, reward in game.pulls():
         counts, _ = again.counts_and_sums()
