@@ -145,7 +145,8 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def request_received(self) -> None:
-        self._allow(self._limits.answer_seconds)
+        if self._answering is self._reader.current:  # else its time begins with its turn
+            self._allow(self._limits.answer_seconds)
 
     # Answering
 
@@ -185,12 +186,12 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request) -> bool:
         """Whether the connection may be used again."""
         response = await self._shared.respond(request)
-        self._allow(self._limits.answer_seconds)
         keep_alive = request.keep_alive and request.complete and not self._shared.closing
         with_body = request.method != "HEAD" and response.status not in (204, 304)
         if response.stream is None:
             self._write(response, keep_alive=keep_alive, with_body=with_body)
             if self._writable is not None:
+                self._allow(self._limits.answer_seconds)
                 await self._writable
             return keep_alive
         chunked = request.understands_chunks
