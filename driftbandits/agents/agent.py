@@ -9,12 +9,15 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
 from driftbandits import check
 from driftbandits.agents import checks
 from driftbandits.agents.checks import Context
-from driftbandits.agents.decision_book import DecisionBatch, DecisionBook
+from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, RewardBatch
 from driftbandits.agents.file import read_book, write_book
+from driftbandits.agents.learner import DivergenceError
 from driftbandits.agents.requests import AgentDecision, Request
 from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
 from driftbandits.agents.settings import AgentCounts, AgentSettings
@@ -30,7 +33,11 @@ class Agent:
         seed: random seed.
         window: seconds after which a decision no longer waits for its reward; None waits for ever.
         default_reward: learned when the window has passed; None forgets the decision.
-        reward_range: lowest and highest reward, for the policies that need to know.
+        reward_range: lowest and highest reward.
+        context_ranges: lowest and highest value of context numbers, by name; -100 to 100 for
+            those that are not named.
+        out_of_range: what happens to a reward or a context number that is out of its range:
+            "refuse" it, "clip" it, or "accept" it, which lets one wrong number mislead the policy.
         noise: of the rewards, a sub-Gaussian constant, for the policies that need to know.
         horizon: how many decisions there will be, if that is known.
         remember: how many past decisions are remembered, to recognise repeats.
@@ -47,6 +54,8 @@ class Agent:
         window: float | None = None,
         default_reward: float | None = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
+        context_ranges: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        out_of_range: Literal["refuse", "clip", "accept"] = "refuse",
         noise: float = 0.5,
         horizon: int | None = None,
         remember: int = 10_000,
@@ -59,6 +68,8 @@ class Agent:
             window=window,
             default_reward=default_reward,
             reward_range=reward_range,
+            context_ranges=context_ranges,
+            out_of_range=out_of_range,
             noise=noise,
             horizon=horizon,
             remember=remember,
@@ -124,7 +135,10 @@ class Agent:
             rule = f"at most {book.settings.max_open} (max_open) at a time"
             check.fail("requests", rule, len(batch.new))
         book.expire(moment(now), room=len(batch.new))
-        book.decide(batch.new)
+        try:
+            book.decide(batch.new)
+        except DivergenceError as error:
+            raise check.InputError(str(error)) from None
         return [book.answer(id, batch.known.get(id) or book.open.waiting[id]) for id in ids]
 
     def _ids(self, requests: list[Request]) -> list[str]:
@@ -153,11 +167,15 @@ class Agent:
         given = checks.pairs(rewards)
         self._book.expire(moment(now))
         batch = self._book.judge(given)
+        self._refuse_bad(given, batch)
+        batch = self._book.learn(batch, whole=True)
+        self._refuse_bad(given, batch)
+        return [verdict.status for verdict in batch.verdicts]
+
+    def _refuse_bad(self, given: list[tuple[str, float]], batch: RewardBatch) -> None:
         for (id, reward), verdict in zip(given, batch.verdicts, strict=True):
             if verdict is not LEARNED and verdict is not DUPLICATE:
-                raise check.InputError(reason_against(id, reward, verdict))
-        self._book.settle(list(batch.new), list(batch.new.values()))
-        return [verdict.status for verdict in batch.verdicts]
+                raise check.InputError(reason_against(id, reward, verdict, self.settings))
 
     def expire(self, now: float | None = None) -> list[str]:
         """Ends the wait of decisions whose window has passed; gives their ids, oldest first.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from driftbandits import check
+from driftbandits.agents.ranges import OUT_OF_RANGE, between
 from driftbandits.agents.settings import AgentSettings
 
 Context = Sequence[float] | Mapping[str, float]
@@ -35,10 +36,33 @@ def settings(given: AgentSettings) -> AgentSettings:
         reward(given.default_reward, "default_reward")
     check.integer(seed=given.seed, remember=given.remember, at_least=0)
     check.integer(max_open=given.max_open)
-    ends = list(given.reward_range) if isinstance(given.reward_range, list | tuple) else []
+    check.known("out_of_range", given.out_of_range, OUT_OF_RANGE)
+    low, high = reward_range = two_numbers("reward_range", given.reward_range)
+    default = given.default_reward
+    if default is not None and given.out_of_range == "refuse" and not low <= default <= high:
+        check.fail("default_reward", f"{between(low, high)} (reward_range)", default)
+    return given._replace(
+        context=tuple(given.context),
+        reward_range=reward_range,
+        context_ranges=ranges_by_name(given.context_ranges, given.context),
+    )
+
+
+def ranges_by_name(
+    given: Mapping[str, tuple[float, float]], known: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    if not isinstance(given, Mapping):
+        check.fail("context_ranges", "two numbers for each name, as in {'age': (0, 120)}", given)
+    for name in given:
+        check.known("a name in context_ranges", name, known)
+    return {name: two_numbers(f"the range of {name}", ends) for name, ends in given.items()}
+
+
+def two_numbers(kind: str, given: object) -> tuple[float, float]:
+    ends = list(given) if isinstance(given, list | tuple) else []
     if len(ends) != 2 or not all(map(check.is_number, ends)) or not ends[0] < ends[1]:
-        check.fail("reward_range", "two numbers, the lower first", given.reward_range)
-    return given._replace(context=tuple(given.context), reward_range=(ends[0], ends[1]))
+        check.fail(kind, "two numbers, the lower first", given)
+    return ends[0], ends[1]
 
 
 def names(kind: str, given: Sequence[str]) -> None:

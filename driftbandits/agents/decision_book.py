@@ -1,8 +1,9 @@
 """The decision book: what becomes of every decision and every reward, decided in one place.
 
 A decision with an unknown id is new. It is open until its reward comes, its window passes or too
-many others wait; then it is a past decision. A reward of an open decision is learned; any other is
-a duplicate, contradictory, expired, unknown or elsewhere (`reward_verdicts`).
+many others wait; then it is a past decision. A reward of an open decision is learned if it is in
+its range; any other is a duplicate, contradictory, expired, unknown or elsewhere
+(`reward_verdicts`).
 
 `Agent` and the service's live bandits are both faces of this class. They differ in who makes ids,
 in who remembers past decisions (the book itself, or the service's log), and in how they refuse.
@@ -10,7 +11,7 @@ Everything follows from the seed, and from what came in at which times: given th
 decides the same, bit for bit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,12 @@ from driftbandits.agents import checks
 from driftbandits.agents.arms import Arms
 from driftbandits.agents.learner import Learner
 from driftbandits.agents.open_decisions import OpenDecision, OpenDecisions
+from driftbandits.agents.ranges import ranges
 from driftbandits.agents.requests import AgentDecision, DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
+    DIVERGING,
     LEARNED,
+    OUT_OF_RANGE,
     PastDecision,
     RewardVerdict,
     repeated,
@@ -43,8 +47,16 @@ class DecisionBatch(NamedTuple):
 class RewardBatch(NamedTuple):
     """Rewards that are learned together."""
 
-    verdicts: list[RewardVerdict]  # one for each reward that was given
+    ids: list[str]  # of each reward that was given
+    verdicts: list[RewardVerdict]  # on each
     new: dict[str, float]  # what is to be learned, by id
+
+    def without(self, refused: set[str]) -> "RewardBatch":
+        """Where the policy refuses some of the new ones."""
+        both = zip(self.ids, self.verdicts, strict=True)
+        verdicts = [DIVERGING if id in refused else verdict for id, verdict in both]
+        new = {id: reward for id, reward in self.new.items() if id not in refused}
+        return RewardBatch(self.ids, verdicts, new)
 
 
 class DecisionBook:
@@ -52,6 +64,12 @@ class DecisionBook:
 
     def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
         self.settings = checks.settings(settings)
+        self.ranges = ranges(
+            self.settings.reward_range,
+            self.settings.context,
+            self.settings.context_ranges,
+            self.settings.out_of_range,
+        )
         self.arms = Arms(arms)
         spec = BanditSpec(
             num_arms=len(arms),
@@ -95,7 +113,7 @@ class DecisionBook:
                 continue
             decision = waiting.get(id) or past.get(id)
             if decision is None:
-                context = checks.context_row(request.context, columns)
+                context = self.ranges.checked(checks.context_row(request.context, columns))
                 new[id] = PolicyInput(context, self.arms.mask(request.available))
             else:  # now, as it may be forgotten before the answer
                 known[id] = decision
@@ -103,15 +121,23 @@ class DecisionBook:
         batch.known.update(known)
 
     def decide(self, new: Mapping[str, PolicyInput]) -> None:
-        """Makes new decisions, which are open under their ids; `expire` makes room for them."""
+        """Makes new decisions, which are open under their ids; `expire` makes room for them.
+
+        All of them or, with DivergenceError, none.
+        """
         if not new:
             return
         contexts = np.array([each.context for each in new.values()], np.float32)
         acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
-        if not np.isfinite(acts.probabilities).all():
-            policy = self.settings.policy
-            raise RuntimeError(f"{policy} has diverged: its probabilities are not numbers")
         self.open.add(list(new), self.now, acts, len(self.arms.names))
+
+    def decide_again(self, new: Mapping[str, PolicyInput], arms: Sequence[int]) -> list[int]:
+        """Makes decisions whose arms are known; gives the places where it chose another one."""
+        contexts = np.array([each.context for each in new.values()], np.float32)
+        available = np.array([each.available for each in new.values()])
+        acts, different = self.learner.act_again(contexts, available, np.array(arms))
+        self.open.add(list(new), self.now, acts, len(self.arms.names))
+        return different
 
     def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
         """A decision as its caller sees it, with the names of the arms."""
@@ -121,8 +147,8 @@ class DecisionBook:
 
     # Rewards
 
-    def judge(self, rewards: Iterable[tuple[str, float]], past: Past | None = None) -> RewardBatch:
-        """What becomes of rewards; `settle` then learns the new ones."""
+    def judge(self, rewards: Sequence[tuple[str, float]], past: Past | None = None) -> RewardBatch:
+        """What becomes of rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
         waiting, verdicts = self.open.waiting, []
         new: dict[str, float] = {}
@@ -130,11 +156,28 @@ class DecisionBook:
             if id in new:
                 verdicts.append(repeated(reward, new[id]))
             elif id in waiting:
+                if self.ranges.refuses(reward):
+                    verdicts.append(OUT_OF_RANGE)
+                    continue
                 new[id] = reward
                 verdicts.append(LEARNED)
             else:
                 verdicts.append(verdict_on(reward, past.get(id)))
-        return RewardBatch(verdicts, new)
+        return RewardBatch([id for id, _ in rewards], verdicts, new)
+
+    def learn(self, batch: RewardBatch, whole: bool = False) -> RewardBatch:
+        """Learns what is new; the decisions of rewards that the policy refuses stay open.
+
+        With `whole`, nothing is learned if one is refused.
+        """
+        ids, rewards = list(batch.new), list(batch.new.values())
+        refused = self._learn(ids, rewards, whole)
+        if refused:
+            batch = batch.without(refused)
+            if whole:
+                return batch
+        self._close(list(batch.new), list(batch.new.values()), expired=False)
+        return batch
 
     def expire(self, now: float, room: int = 0) -> list[str]:
         """Settles decisions whose window has passed; gives their ids, oldest first.
@@ -156,14 +199,28 @@ class DecisionBook:
     def settle(self, ids: list[str], rewards: list[float] | None = None) -> None:
         """Open decisions become past ones: they have their rewards or, with None, are expired."""
         expired = rewards is None
+        if rewards is None and self.settings.default_reward is not None:
+            rewards = [self.settings.default_reward] * len(ids)
+        if rewards is not None:
+            self._learn(ids, rewards)
+        self._close(ids, rewards, expired)
+
+    def forget(self, ids: list[str]) -> None:
+        """Open decisions become past ones from which nothing is learned."""
+        self._close(ids, None, expired=False)
+
+    def _learn(self, ids: list[str], rewards: list[float], whole: bool = False) -> set[str]:
+        """The ids whose rewards the policy refuses."""
+        if not ids:
+            return set()
+        tickets, clipped = self.open.tickets_of(ids), self.ranges.clipped(rewards)
+        return {ids[place] for place in self.learner.learn(tickets, clipped, whole)}
+
+    def _close(self, ids: list[str], rewards: list[float] | None, expired: bool) -> None:
         if expired:
             self.expired += len(ids)
         else:
             self.rewards += len(ids)
-        if rewards is None and self.settings.default_reward is not None:
-            rewards = [self.settings.default_reward] * len(ids)
-        if ids and rewards is not None:
-            self.learner.learn(self.open.tickets_of(ids), np.array(rewards, np.float32))
         for place, id in enumerate(ids):
             kept = self.open.remove(id)
             if self.settings.remember:

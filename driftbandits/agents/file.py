@@ -20,7 +20,7 @@ from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
-from driftbandits.agents.settings import AgentSettings
+from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
 
 VERSION = 2
@@ -98,8 +98,7 @@ def plain(number: np.generic) -> object:
 
 def restored(arrays: dict[str, np.ndarray], name: str, version: int) -> DecisionBook:
     about = json.loads(arrays["about"].tobytes())
-    settings = AgentSettings(**{key: about[key] for key in AgentSettings._fields})
-    book = DecisionBook(about["arms"], settings)
+    book = DecisionBook(about["arms"], settings_of(about))
     if arrays["slots"] > len(about["arms"]):
         book.widen(int(arrays["slots"]))
     for arm in about["retired"]:

@@ -3,10 +3,13 @@
 Two compiled loops, over decisions and over rewards, whose number is an argument: whether they come
 alone or many at once is the same program, and the same bits. The keys are those of a simulation's
 first run, so that an agent with its seed decides as the simulation does.
+
+Whatever would leave something in the policy's memory that is not a finite number is refused, and
+changes nothing: the memory from before is kept until the one after it was looked at.
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -28,6 +31,10 @@ from driftbandits.simulation.engine import block_keys
 TOGETHER = 256  # decisions or rewards in one call of a program, at the most
 
 
+class DivergenceError(ArithmeticError):
+    """The policy cannot decide: its probabilities, or its memory, would not be finite numbers."""
+
+
 class Acts(NamedTuple):
     """What was decided, in order."""
 
@@ -36,10 +43,14 @@ class Acts(NamedTuple):
     tickets: np.ndarray  # (n, words) uint32
 
 
+def joined(parts: list[Acts]) -> Acts:
+    return parts[0] if len(parts) == 1 else Acts(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 class Programs(NamedTuple):
     init: Callable[..., State]
-    act: Callable[..., tuple[State, Array, Array, Array]]
-    learn: Callable[..., State]
+    act: Callable[..., tuple[State, Array, Array, Array, Array]]
+    learn: Callable[..., tuple[State, Array]]
     ticket: Layout
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
@@ -52,19 +63,19 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     decision = jax.eval_shape(policy.act, key(0), blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
-    act, learn = acting(policy, spec, ticket, still), learning(policy, ticket)
-    loop = partial(compiling.jit, donate_argnums=0)
-    return Programs(compiling.jit(policy.init), loop(act), loop(learn), ticket, still)
+    act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
+    init, act, learn = (compiling.jit(each) for each in (policy.init, act, learn))
+    return Programs(init, act, learn, ticket, still)
 
 
 def acting(
     policy: Policy, spec: BanditSpec, ticket: Layout, still: bool
-) -> Callable[..., tuple[State, Array, Array, Array]]:
-    """The loop over decisions."""
+) -> Callable[..., tuple[State, Array, Array, Array, Array]]:
+    """The loop over decisions; the second result is whether all went well."""
 
     def act(
         state: State, first: Array, count: Array, words: Array, contexts: Array, available: Array
-    ) -> tuple[State, Array, Array, Array]:
+    ) -> tuple[State, Array, Array, Array, Array]:
         steps = jax.random.wrap_key_data(words, impl=THREEFRY)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
@@ -85,21 +96,43 @@ def acting(
             jnp.zeros((TOGETHER, spec.num_arms)),
             jnp.zeros((TOGETHER, ticket.width), WORD),
         )
-        return jax.lax.fori_loop(0, count, decide, (state, *empty))
+        state, arms, probabilities, tickets = jax.lax.fori_loop(0, count, decide, (state, *empty))
+        return state, is_finite((state, probabilities)), arms, probabilities, tickets
 
     return act
 
 
-def learning(policy: Policy, ticket: Layout) -> Callable[..., State]:
-    """The loop over rewards."""
+def learning(
+    policy: Policy, spec: BanditSpec, ticket: Layout
+) -> Callable[..., tuple[State, Array]]:
+    """The loop over rewards; the second result is whether all went well."""
 
-    def learn(state: State, count: Array, tickets: Array, rewards: Array) -> State:
+    def is_usable(state: State) -> Array:
+        """A matrix of finite numbers may still be one that no linear policy can decide with."""
+        if not spec.context_dim:
+            return is_finite(state)
+        nowhere, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
+        decision, _ = policy.act(key(0), state, nowhere, everyone)
+        return is_finite((state, decision.probabilities))
+
+    def learn(state: State, count: Array, tickets: Array, rewards: Array) -> tuple[State, Array]:
         def learn_one(i: Array, state: State) -> State:
             return policy.learn(state, unpack(ticket, tickets[i]), rewards[i])
 
-        return jax.lax.fori_loop(0, count, learn_one, state)
+        state = jax.lax.fori_loop(0, count, learn_one, state)
+        return state, is_usable(state)
 
     return learn
+
+
+def is_finite(tree: PyTree) -> Array:
+    """Whether all of its numbers are; random keys have none."""
+    found = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree) if is_real(leaf)]
+    return jnp.stack(found).all() if found else jnp.array(True)
+
+
+def is_real(leaf: Array) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
 def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
@@ -146,11 +179,47 @@ class Learner:
             return bound(self._programs.init(self._start))
 
     def act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
-        """Decides for each row of contexts and of available arms."""
+        """Decides for each row of contexts and of available arms.
+
+        All of them or, with DivergenceError, none.
+        """
         if len(available) == 1:  # most come alone
             return self._act(contexts, available)
-        parts = [self._act(contexts[part], available[part]) for part in self._parts(available)]
-        return parts[0] if len(parts) == 1 else Acts(*map(np.concatenate, zip(*parts, strict=True)))
+        before = self._state, self.decisions
+        try:
+            parts = [self._act(contexts[part], available[part]) for part in self._parts(available)]
+        except DivergenceError:
+            self._state, self.decisions = before
+            raise
+        return joined(parts)
+
+    def act_again(
+        self, contexts: np.ndarray, available: np.ndarray, arms: np.ndarray
+    ) -> tuple[Acts, list[int]]:
+        """Decides where the arms are known; gives the places where it chose another one.
+
+        There it decides again with no other arm to choose, so that it learns of the right one.
+        """
+        made: list[Acts] = []
+        different: list[int] = []
+        first, many = 0, len(arms)
+        while first < len(arms):
+            before, part = (self._state, self.decisions), slice(first, first + many)
+            acts = self.act(contexts[part], available[part])
+            wrong = np.flatnonzero(acts.arms != arms[part])
+            if not wrong.size:
+                made.append(acts)
+                first, many = first + len(acts.arms), 2 * many
+                continue
+            self._state, self.decisions = before
+            many = max(1, wrong[0])
+            if wrong[0] == 0:
+                only = np.zeros_like(available[first : first + 1])
+                only[0, arms[first]] = True
+                made.append(self.act(contexts[first : first + 1], only))
+                different.append(first)
+                first += 1
+        return joined(made), different
 
     def _parts(self, available: np.ndarray) -> Iterator[slice]:
         """Rows for one call: not too many, and of one mask where they share probabilities."""
@@ -162,24 +231,44 @@ class Learner:
     def _act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
         count = len(contexts)
         self._contexts[:count], self._available[:count] = contexts, available
-        self._state, *rows = self._programs.act(
+        state, finite, *rows = self._programs.act(
             self._state, np.int32(self.decisions), np.int32(count), self._words,
             self._contexts, self._available,
         )  # fmt: skip
+        if not finite:
+            raise DivergenceError(
+                f"{self._text} cannot decide here: its probabilities are not numbers"
+            )
+        self._state = state
         self.decisions += count
         return Acts(*(np.asarray(leaf)[:count] for leaf in rows))
 
-    def learn(self, tickets: np.ndarray, rewards: np.ndarray) -> None:
-        """Learns the reward of each row of tickets."""
+    def learn(self, tickets: np.ndarray, rewards: np.ndarray, whole: bool = False) -> list[int]:
+        """Learns the reward of each row of tickets; gives the places of those that it refuses.
+
+        With `whole`, it learns nothing if it refuses one.
+        """
+        before, refused = self._state, list[int]()
         for first in range(0, len(rewards), TOGETHER):
             part = slice(first, first + TOGETHER)
-            count = len(rewards[part])
-            self._tickets[:count], self._rewards[:count] = tickets[part], rewards[part]
-            self._state = self._programs.learn(
-                self._state, np.int32(count), self._tickets, self._rewards
-            )
-            # JAX copies a large array behind our back, and the next call writes into this one.
-            jax.block_until_ready(self._state)
+            if not self._learn(tickets[part], rewards[part]):
+                places = range(first, first + len(rewards[part]))
+                refused += [i for i in places if not self._learn(tickets[[i]], rewards[[i]])]
+        if refused and whole:
+            self._state = before
+        return refused
+
+    def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
+        """Whether it did: all of them, or none."""
+        count = len(rewards)
+        self._tickets[:count], self._rewards[:count] = tickets, rewards
+        state, finite = self._programs.learn(
+            self._state, np.int32(count), self._tickets, self._rewards
+        )
+        if not finite:  # which also waits: the next call writes into the arrays of this one
+            return False
+        self._state = state
+        return True
 
     def warm_up(self) -> None:
         """Runs both programs for no decision and no reward, on a copy."""
@@ -213,7 +302,7 @@ class Learner:
 
 
 def on_device(state: PyTree) -> State:
-    """Copies of our own: a program gives the memory of its state to the next one."""
+    """Copies of our own."""
     with jax.default_device(agents_device()):
         return bound(jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state))
 

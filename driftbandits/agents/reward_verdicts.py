@@ -4,6 +4,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from driftbandits.agents.ranges import between
+from driftbandits.agents.settings import AgentSettings
+
 RewardStatus = Literal[
     "learned",  # its decision was open
     "duplicate",  # its decision has had this reward
@@ -11,6 +14,8 @@ RewardStatus = Literal[
     "expired",  # its decision waits no more: the window has passed, or too many waited
     "unknown",  # no such decision is known
     "elsewhere",  # its decision is known, but waits in the book of another worker
+    "out_of_range",  # the bandit was promised other rewards
+    "diverging",  # what the policy knows would no longer be numbers
 ]
 
 
@@ -28,6 +33,7 @@ EXPIRED, UNKNOWN, ELSEWHERE = (
     RewardVerdict("unknown"),
     RewardVerdict("elsewhere"),
 )
+OUT_OF_RANGE, DIVERGING = RewardVerdict("out_of_range"), RewardVerdict("diverging")
 
 
 class PastDecision(NamedTuple):
@@ -49,8 +55,17 @@ def verdict_on(reward: float, past: PastDecision | None) -> RewardVerdict:
     return EXPIRED if past.expired else repeated(reward, past.reward)
 
 
-def reason_against(id: str, reward: float, verdict: RewardVerdict) -> str:
+def reason_against(id: str, reward: float, verdict: RewardVerdict, settings: AgentSettings) -> str:
     """Why a reward is refused, in the words of the agent and of the service."""
+    if verdict.status == "out_of_range":
+        return f"reward must be {between(*settings.reward_range)} (reward_range), got {reward!r}"
+    if verdict.status == "diverging":
+        return (
+            f"reward must be one that {settings.policy} can learn, got {reward!r}: "
+            f"with it, what the policy knows would no longer be finite numbers"
+        )
+    if verdict.status == "contradictory" and verdict.before is None:
+        return f"the reward of decision {id!r} was taken back, got {reward!r}"
     if verdict.status == "contradictory":
         return f"decision {id!r} already has the reward {verdict.before!r}, got {reward!r}"
     if verdict.status == "expired":

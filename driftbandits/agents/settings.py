@@ -1,6 +1,7 @@
 """The settings that an agent has for life, and what it has counted so far."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class AgentSettings(NamedTuple):
@@ -12,10 +13,18 @@ class AgentSettings(NamedTuple):
     window: float | None = None
     default_reward: float | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
+    context_ranges: Mapping[str, tuple[float, float]] = {}
+    out_of_range: str = "refuse"
     noise: float = 0.5
     horizon: int | None = None
     remember: int = 10_000
     max_open: int = 100_000
+
+
+def settings_of(stored: Mapping[str, Any]) -> AgentSettings:
+    """As an older version may have stored them: until 0.9 every number was accepted."""
+    known = {key: value for key, value in stored.items() if key in AgentSettings._fields}
+    return AgentSettings(**{"out_of_range": "accept"} | known)
 
 
 class AgentCounts(NamedTuple):

@@ -35,10 +35,11 @@ def rebuild_agent(database: str, bandit: str, until: float | None = None) -> Reb
         row = store.bandit(bandit)
         assert row
         book = new_book(row.config, remember=AgentSettings().remember)
+        corrections = store.corrections(row.id, until=last)
         seq = mismatches = 0
         while page := store.events(row.id, seq):
             events = [event for event in page if event.time <= last]
-            mismatches += replay(book, events)
+            mismatches += replay(book, events, corrections)
             seq += len(events)
             if len(events) < len(page):
                 break

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from driftbandits.agents.decision_book import DecisionBook
-from driftbandits.agents.settings import AgentSettings
+from driftbandits.agents.settings import settings_of
+from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
 from driftbandits.logs.events import policy_input, probabilities_of
 from driftbandits.service.store.records import Event
 
+NONE: Corrections = MappingProxyType({})
 ARM_CHANGES: dict[str, Callable[[DecisionBook, str], None]] = {
     "arm_added": DecisionBook.add_arm,
     "arm_retired": DecisionBook.retire_arm,
@@ -36,34 +39,40 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
 
 def new_book(config: dict[str, Any], remember: int) -> DecisionBook:
     """The book of a bandit before its first event."""
-    settings = {key: value for key, value in config.items() if key != "arms"}
-    return DecisionBook(config["arms"], AgentSettings(**settings, remember=remember))
+    return DecisionBook(config["arms"], settings_of(config)._replace(remember=remember))
 
 
-def replay(book: DecisionBook, events: list[Event]) -> int:
-    """Goes through events; gives how many of the decisions came out differently."""
-    mismatches = 0
-    for group in grouped(events):
+def replay(book: DecisionBook, events: list[Event], corrections: Corrections = NONE) -> int:
+    """Goes through events; gives how many of the decisions came out differently.
+
+    Those before the last correction are not counted: they were made with wrong rewards in mind.
+    """
+    mismatches, counted_from = 0, last_seq(corrections)
+    for group in grouped([corrected(event, corrections) for event in events]):
         book.set_clock(group.time)
         if group.kind == "decision":
-            slots = book.arms.slots
-            book.decide({event.id: policy_input(event, slots) for event in group.events})
-            mismatches += sum(correct(book, event) for event in group.events)
+            differing = decide_again(book, group.events)
+            mismatches += sum(event.seq > counted_from for event in differing)
         elif group.kind == "reward":
             book.settle(group.ids, [event.reward or 0.0 for event in group.events])
         elif group.kind == "expiry":
             book.settle(group.ids)
-        else:
+        elif group.kind == TAKEN_BACK:
+            book.forget(group.ids)
+        elif group.kind != "correction":
             for name in group.ids:
                 ARM_CHANGES[group.kind](book, name)
     return mismatches
 
 
-def correct(book: DecisionBook, event: Event) -> bool:
-    """What was answered stands, also where another kind of machine would decide otherwise."""
-    made = book.open.waiting[event.id]
-    if made.arm == event.arm:
-        return False
-    logged = made._replace(arm=event.arm or 0, probabilities=probabilities_of(event).copy())
-    book.open.waiting[event.id] = logged
-    return True
+def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
+    """What was answered stands, also where it would be decided otherwise now: those are given."""
+    slots = book.arms.slots
+    arms = [event.arm or 0 for event in events]
+    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms)
+    differing = [events[place] for place in different]
+    for event in differing:
+        made = book.open.waiting[event.id]
+        logged = made._replace(probabilities=probabilities_of(event).copy())
+        book.open.waiting[event.id] = logged
+    return differing

@@ -137,6 +137,11 @@ def expired_decision(message: str) -> ApiError:
     return ApiError(409, "expired_decision", message, remedy)
 
 
+def open_decision(id: str) -> ApiError:
+    message = f"decision {id!r} is open: there is no reward to correct"
+    return ApiError(409, "open_decision", message, "send its reward, to /rewards")
+
+
 def broken_policy(name: str) -> ApiError:
     message = f"the policy of {name!r} failed; no decision was made"
     return ApiError(500, "broken_policy", message, "see the service's log")

@@ -57,7 +57,7 @@ def test_learns_which_arm_pays() -> None:
 
 
 def test_the_tracker_is_the_default_and_looks_at_the_context() -> None:
-    agent = Agent(["red", "green"], ["age", "hour"])
+    agent = Agent(["red", "green"], ["age", "hour"], reward_range=(-5, 5))
     assert agent.settings.policy == "tracker"
     rng = np.random.default_rng(0)
     for now in range(80):

@@ -60,11 +60,11 @@ def test_a_caller_is_admitted_with_all_requests_or_none() -> None:
 def test_judging_changes_nothing() -> None:
     book = new_book()
     decide(book, "x", "y")
-    batch = book.judge([("x", 1.0), ("x", 1.0), ("x", 0.0), ("y", 3.0), ("z", 1.0)])
+    batch = book.judge([("x", 1.0), ("x", 1.0), ("x", 0.0), ("y", 0.3), ("z", 1.0)])
     statuses = [verdict.status for verdict in batch.verdicts]
     assert statuses == ["learned", "duplicate", "contradictory", "learned", "unknown"]
     assert batch.verdicts[2].before == 1.0
-    assert batch.new == {"x": 1.0, "y": 3.0}
+    assert batch.new == {"x": 1.0, "y": 0.3}
     assert list(book.open.waiting) == ["x", "y"]
     assert book.counts == (2, 0, 0)
 

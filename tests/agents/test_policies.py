@@ -1,13 +1,14 @@
 """Every policy as an agent: in batches, saved and loaded, with more arms, with late rewards."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from driftbandits import POLICIES
+from driftbandits import POLICIES, InputError
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, to_bytes
 from driftbandits.agents.requests import AgentDecision
@@ -134,6 +135,29 @@ def depends_on_the_reward(agent: Agent, id: str) -> bool:
     unlucky.reward(id, 0.0, now=0)
     one, other = lucky._book.learner.state(), unlucky._book.learner.state()
     return any(not np.array_equal(one[path], other[path]) for path in one)
+
+
+def accepting(agent: Agent) -> Agent:
+    """A copy that takes every number."""
+    book = from_bytes(to_bytes(agent._book))
+    book.settings = book.settings._replace(out_of_range="accept")
+    book.ranges = book.ranges._replace(out_of_range="accept")
+    return agent_of(book)
+
+
+def test_no_number_breaks_it(played: Played) -> None:
+    """Even if the ranges let it in: it is learned, or refused with nothing changed."""
+    agent, names = accepting(played.alone), played.alone.settings.context
+    for poison in [size * sign for size in (1e3, 1e6, 1e12) for sign in (1, -1)]:
+        for context in (np.ones(len(names)), poison * np.ones(len(names))):
+            with suppress(InputError):
+                agent.reward(agent.decide(context, now=0).id, poison, now=0)
+    state = agent._book.learner.state()
+    assert all(np.isfinite(array).all() for array in state.values() if array.dtype.kind == "f")
+    for _ in range(3):
+        made = agent.decide(np.ones(len(names)), now=0)
+        assert sum(made.probabilities.values()) == pytest.approx(1, abs=1e-3)
+        assert agent.reward(made.id, 1.0, now=0) == "learned"
 
 
 def test_one_by_one_and_in_batches_is_the_same(played: Played) -> None:

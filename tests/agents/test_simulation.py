@@ -30,7 +30,8 @@ def agent_for(policy: str, environment: Environment) -> Agent:
     spec = environment.spec
     arms = [f"arm {i}" for i in range(spec.num_arms)]
     context = [f"x{i}" for i in range(spec.context_dim)]
-    return Agent(arms, context, policy, SEED, reward_range=spec.reward_range, horizon=HORIZON)
+    known = {"reward_range": spec.reward_range, "horizon": HORIZON}
+    return Agent(arms, context, policy, SEED, **known, out_of_range="accept")
 
 
 def world_of(environment: Environment) -> tuple[Any, Callable[..., Any], Callable[..., Any]]:

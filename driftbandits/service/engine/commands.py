@@ -24,6 +24,13 @@ class ChangeArm(NamedTuple):
     then: Callable[[LiveBandit], Any]
 
 
+class Correct(NamedTuple):
+    """What the reward of a past decision should have been; None takes it back."""
+
+    id: str
+    reward: float | None
+
+
 class Delete(NamedTuple):
     """The bandit, its log and its snapshots."""
 
@@ -34,7 +41,7 @@ class Inspect(NamedTuple):
     read: Callable[[LiveBandit], Any]
 
 
-Command = Decide | Reward | ChangeArm | Delete | Inspect
+Command = Decide | Reward | ChangeArm | Correct | Delete | Inspect
 
 
 class Call(NamedTuple):
@@ -62,10 +69,10 @@ def is_quick(command: Command) -> bool:
     return isinstance(command, Decide | Reward)
 
 
-def split_at_delete(calls: list[Call]) -> tuple[list[Call], list[Call]]:
-    """Those before the first command to delete, and the rest."""
+def split_at_last(calls: list[Call]) -> tuple[list[Call], list[Call]]:
+    """Those before the first command after which the bandit is another or none, and the rest."""
     for place, call in enumerate(calls):
-        if isinstance(call.command, Delete):
+        if isinstance(call.command, Correct | Delete):
             return calls[:place], calls[place:]
     return calls, []
 

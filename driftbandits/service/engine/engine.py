@@ -22,11 +22,12 @@ from driftbandits.service.engine.answering import answer
 from driftbandits.service.engine.commands import (
     Call,
     Command,
+    Correct,
     Delete,
     Reply,
     is_quick,
     resolve,
-    split_at_delete,
+    split_at_last,
 )
 from driftbandits.service.engine.committer import Committer, Served, refuse_all
 from driftbandits.service.engine.lease_keeper import LeaseKeeper, Lost, Orphaned
@@ -34,6 +35,7 @@ from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.reviver import Loaded, Reviver
 from driftbandits.service.engine.snapshot_writer import SnapshotWriter
 from driftbandits.service.engine.worker import Worker
+from driftbandits.service.errors import ApiError
 from driftbandits.service.metrics import Metrics
 from driftbandits.service.store.records import Found, Lease
 from driftbandits.service.store.store import Store
@@ -165,7 +167,7 @@ class Engine:
         if self._committer.is_done() or not all(is_quick(call.command) for call in calls):
             self._finish()
         served: list[tuple[LiveBandit, list[Reply]]] = []
-        deleting: list[tuple[LiveBandit, list[Call]]] = []
+        ending: list[tuple[LiveBandit, list[Call]]] = []
         for name, theirs in self._by_bandit(calls, now).items():
             live = self.live_bandits.get(name)
             if live is None:
@@ -173,16 +175,21 @@ class Engine:
                     self._revive(name)
                     self._waiting[name] += theirs
                 continue
-            theirs, rest = split_at_delete(theirs)
+            theirs, rest = split_at_last(theirs)
             served.append((live, self._answer(live, theirs, now)))
             if live.lost:
                 self._drop(name, live.lease)
             if rest:
-                deleting.append((live, rest))
+                ending.append((live, rest))
         self._commit(served)
-        for live, rest in deleting:
+        for live, (first, *rest) in ending:
             self._finish()
-            self._delete(live, rest)
+            if isinstance(first.command, Correct):
+                self._correct(live, first, first.command, now)
+            else:
+                self._delete(live, first)
+            for call in rest:
+                self._inbox.put(call)
 
     def _by_bandit(self, calls: list[Call], now: float) -> dict[str, list[Call]]:
         """At every tick with all bandits of this worker, as windows may have passed."""
@@ -242,19 +249,31 @@ class Engine:
             else:
                 live.watch(entry.events)
 
-    def _delete(self, live: LiveBandit, calls: list[Call]) -> None:
-        """The first call's command; the others are queued again."""
-        first, *rest = calls
-        assert isinstance(first.command, Delete)
+    def _correct(self, live: LiveBandit, call: Call, command: Correct, now: float) -> None:
+        """Logs what the reward should have been; then the bandit is rebuilt from its log."""
+        try:
+            reply = Reply(call, live.correct(*command, now, self._find))
+        except ApiError as refusal:
+            self._send_replies([Reply(call, refusal)])
+            return
+        except SQLAlchemyError as error:
+            log.warning("not corrected: %s", first_line(error))
+            self._send_replies([Reply(call, errors.no_database())])
+            return
+        self._commit([(live, [reply])])
+        self._finish()
+        self._drop(live.row.name, live.lease)
+        self._revive(live.row.name)
+
+    def _delete(self, live: LiveBandit, call: Call) -> None:
+        assert isinstance(call.command, Delete)
         self._drop(live.row.name, live.lease)
         try:
             done = self.store.delete_bandit(live.lease)
-            self._send_replies([Reply(first, None if done else errors.moving())])
+            self._send_replies([Reply(call, None if done else errors.moving())])
         except SQLAlchemyError as error:
             log.warning("not deleted: %s", first_line(error))
-            self._send_replies([Reply(first, errors.no_database())])
-        for call in rest:
-            self._inbox.put(call)
+            self._send_replies([Reply(call, errors.no_database())])
 
     def _send_replies(self, replies: list[Reply]) -> None:
         if replies:

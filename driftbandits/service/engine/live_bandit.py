@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
 from driftbandits.agents.file import arrays_of
+from driftbandits.agents.learner import DivergenceError
 from driftbandits.agents.requests import DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
@@ -23,6 +24,7 @@ from driftbandits.agents.reward_verdicts import (
     reason_against,
 )
 from driftbandits.check import InputError
+from driftbandits.logs.corrections import Corrections, as_corrected
 from driftbandits.logs.events import FLOAT, past_decision, probability_table
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
@@ -50,6 +52,14 @@ class MadeDecision(Struct):
     probabilities: dict[str, float]
 
 
+class Corrected(Struct):
+    """A reward, as it was and as it is now; None where it was taken back, or never came."""
+
+    id: str
+    before: float | None
+    reward: float | None
+
+
 class LiveBandit:
     def __init__(self, row: BanditRow, lease: Lease, book: DecisionBook, seq: int) -> None:
         self.row, self.lease, self.book = row, lease, book
@@ -57,6 +67,7 @@ class LiveBandit:
         self.snapshot_seq = seq
         self.events: list[Event] = []  # not yet committed
         self.monitor = Monitor(len(book.arms.names))
+        self.corrections: Corrections = {}
         self.lost = False  # another worker has it now
         self.ahead = False  # of its log, for good: its last events could not be written
 
@@ -70,7 +81,12 @@ class LiveBandit:
         batch = DecisionBatch({}, {})
         ids = [self._admit(batch, each, past) for each in callers]
         self.expire(now, room=len(batch.new))
-        self.book.decide(batch.new)
+        try:
+            self.book.decide(batch.new)
+        except DivergenceError as error:
+            if len(callers) == 1:
+                return [errors.bad_value(str(error))]
+            return [self.decide([each], now, find)[0] for each in callers]
         made = self._note_decisions(batch.new, now)
         known = batch.known.items()
         made |= {id: MadeDecision(*self.book.answer(id, decision)) for id, decision in known}
@@ -128,7 +144,7 @@ class LiveBandit:
         """What became of each reward; those of several callers may come together."""
         self.expire(now)
         batch = self.book.judge(rewards, self._past(find, [id for id, _ in rewards]))
-        self.book.settle(list(batch.new), list(batch.new.values()))
+        batch = self.book.learn(batch)
         self._note("reward", now, batch.new)
         return [
             verdict.status
@@ -141,12 +157,30 @@ class LiveBandit:
         if verdict.status == "elsewhere":
             self.lost = True
             return errors.moving()
-        reason = reason_against(id, reward, verdict)
+        reason = reason_against(id, reward, verdict, self.book.settings)
+        if verdict.status in ("out_of_range", "diverging"):
+            return errors.bad_value(reason)
         if verdict.status == "contradictory":
             return errors.contradictory_reward(reason)
         if verdict.status == "expired":
             return errors.expired_decision(reason)
         return errors.unknown_decision(reason)
+
+    def correct(self, id: str, reward: float | None, now: float, find: Find) -> Corrected:
+        """Notes what a reward should have been; the learner is not changed by it, but rebuilt."""
+        if reward is not None and self.book.ranges.refuses(reward):
+            verdict = RewardVerdict("out_of_range")
+            raise errors.bad_value(reason_against(id, reward, verdict, self.book.settings))
+        if id in self.book.open.waiting:
+            raise errors.open_decision(id)
+        past = self._past(find, [id]).get(id)
+        if past is None:
+            raise errors.unknown_decision(f"there is no decision with the id {id!r}")
+        if past.elsewhere:
+            self.lost = True
+            raise errors.moving()
+        self._note("correction", now, {id: reward})
+        return Corrected(id, past.reward, reward)
 
     def expire(self, now: float, room: int = 0) -> None:
         """Settles decisions whose window has passed, or for which there is no room."""
@@ -161,7 +195,10 @@ class LiveBandit:
         if not gone:
             return {}
         found = self._with_noted(find(self.row.id, gone), set(gone))
-        return {id: past_decision(logged) for id, logged in found.items()}
+        return {
+            id: past_decision(as_corrected(logged, self.corrections))
+            for id, logged in found.items()
+        }
 
     def _with_noted(self, found: Found, ids: set[str]) -> Found:
         """And with what was noted since, for the same group of callers."""

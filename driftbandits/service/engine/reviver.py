@@ -13,6 +13,7 @@ from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.file import from_bytes
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
+from driftbandits.logs.corrections import as_corrected, last_seq
 from driftbandits.logs.replay import new_book, replay
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
@@ -91,21 +92,23 @@ class Reviver:
 
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
     """A bandit from its newest undamaged snapshot and the log after it."""
-    book, seq = newest_book(store, row)
+    corrections = store.corrections(row.id)
+    book, seq = newest_book(store, row, since=last_seq(corrections))
     mismatches = 0
     while events := store.events(row.id, seq):
-        mismatches += replay(book, events)
+        mismatches += replay(book, events, corrections)
         seq += len(events)
     live = LiveBandit(row, lease, book, seq)
+    live.corrections = corrections
     fill_monitor(live, store)
     return Revived(live, mismatches)
 
 
-def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
-    """With the seq of its last event."""
+def newest_book(store: Store, row: BanditRow, since: int) -> tuple[DecisionBook, int]:
+    """With the seq of its last event; snapshots from before `since` hold wrong rewards."""
     for age in (0, 1):
         kept = store.read_snapshot(row.id, age)
-        if kept:
+        if kept and kept[0] >= since:
             try:
                 return from_bytes(kept[1]), kept[0]
             except InputError as error:  # the log has it all, too
@@ -115,7 +118,8 @@ def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
 
 def fill_monitor(live: LiveBandit, store: Store) -> None:
     """The newest decisions and what became of them, for the page."""
-    newest = store.last_decisions(live.row.id, CAPACITY)
+    found = store.last_decisions(live.row.id, CAPACITY)
+    newest = [as_corrected(logged, live.corrections) for logged in found]
     outcomes = [logged.outcome for logged in newest if logged.outcome]
     past = [logged.decision for logged in newest] + outcomes
     live.watch(sorted(past, key=lambda event: event.seq))

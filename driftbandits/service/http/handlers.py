@@ -10,9 +10,18 @@ from typing import Any
 from driftbandits.agents import checks, requests
 from driftbandits.agents.decision_book import DecisionBatch
 from driftbandits.agents.reward_verdicts import RewardStatus
+from driftbandits.agents.settings import settings_of
 from driftbandits.logs.replay import new_book
 from driftbandits.service import errors
-from driftbandits.service.engine.commands import ChangeArm, Command, Decide, Delete, Inspect, Reward
+from driftbandits.service.engine.commands import (
+    ChangeArm,
+    Command,
+    Correct,
+    Decide,
+    Delete,
+    Inspect,
+    Reward,
+)
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.errors import ApiError, OwnedElsewhere
@@ -56,7 +65,9 @@ class Handlers:
             "arms": body.arms, "context": body.context, "policy": body.policy,
             "seed": secrets.randbelow(2**31) if body.seed is None else body.seed,
             "window": body.window, "default_reward": body.default_reward,
-            "reward_range": list(body.reward_range), "noise": body.noise, "horizon": body.horizon,
+            "reward_range": list(body.reward_range),
+            "context_ranges": {name: list(ends) for name, ends in body.context_ranges.items()},
+            "out_of_range": body.out_of_range, "noise": body.noise, "horizon": body.horizon,
             "max_open": body.max_open,
         }  # fmt: skip
         await self._compile(try_out, config)
@@ -145,6 +156,10 @@ class Handlers:
 
         return await self.ask(request, Reward([pair(each) for each in body.rewards]), answered)
 
+    async def correct(self, request: Request, body: m.NewCorrection) -> Response:
+        command = Correct(checks.name("id", body.id), body.reward)
+        return await self.ask(request, command, lambda found: json_response(200, found))
+
     # Seeing
 
     async def series(self, request: Request, body: None) -> Response:
@@ -213,7 +228,7 @@ def try_out(config: dict[str, Any]) -> None:
     begin = time.perf_counter()
     book.admit(batch, ["trial"], [requests.Request(context=[0.0] * len(book.settings.context))])
     book.decide(batch.new)
-    book.settle(["trial"], [0.0])
+    book.settle(["trial"], [book.ranges.low])
     if time.perf_counter() - begin > SLOWEST:
         policy = book.settings.policy
         rule = f"so few for {policy} that a decision takes no more than {SLOWEST:g} seconds"
@@ -221,9 +236,12 @@ def try_out(config: dict[str, Any]) -> None:
 
 
 def same_settings(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:
-    """Whether the same bandit is asked for again; a seed that was not given may be any."""
+    """Whether the same bandit is asked for again; a seed that was not given may be any.
+
+    Settings that did not exist yet when it was created are not compared.
+    """
     free = {"seed"} if body.seed is None else set()
-    return all(before[key] == config[key] for key in config.keys() - free)
+    return all(before[key] == config[key] for key in (config.keys() & before.keys()) - free)
 
 
 def describe(live: LiveBandit) -> m.Bandit:
@@ -238,6 +256,8 @@ def describe(live: LiveBandit) -> m.Bandit:
         window=settings.window,
         default_reward=settings.default_reward,
         reward_range=settings.reward_range,
+        context_ranges=dict(settings.context_ranges),
+        out_of_range=settings.out_of_range,
         noise=settings.noise,
         horizon=settings.horizon,
         max_open=settings.max_open,
@@ -255,7 +275,8 @@ def known_of(row: BanditRow) -> dict[str, Any]:
     arms = [m.Arm(name, False) for name in row.config["arms"]]
     nothing = dict.fromkeys(("decisions", "rewards", "expired", "open"))
     about = {"name": row.name, "created": row.created, "worker": row.url or ""}
-    return {**row.config, **about, **nothing, "arms": arms}
+    config = settings_of(row.config)._asdict() | row.config
+    return {**config, **about, **nothing, "arms": arms}
 
 
 def series_of(live: LiveBandit, points: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The JSON messages of the API: requests, answers and their bounds."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -13,6 +13,8 @@ Number = Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Numbers = Annotated[list[Number], Meta(max_length=1000)]
 Names = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+Range = tuple[Number, Number]
+OutOfRange = Literal["refuse", "clip", "accept"]
 
 
 class NewBandit(Struct, forbid_unknown_fields=True):
@@ -25,7 +27,9 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, lt=2**31)] | None = None
     window: Annotated[float, Meta(gt=0, le=1e9)] | None = 86400.0
     default_reward: Number | None = None
-    reward_range: tuple[Number, Number] = (0.0, 1.0)
+    reward_range: Range = (0.0, 1.0)
+    context_ranges: dict[str, Range] = {}
+    out_of_range: OutOfRange = "refuse"
     noise: Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)] = 0.5
     horizon: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
     max_open: Annotated[int, Meta(ge=1000, le=1_000_000)] = 100_000
@@ -47,6 +51,8 @@ class Bandit(Struct):
     window: float | None
     default_reward: float | None
     reward_range: tuple[float, float]
+    context_ranges: dict[str, tuple[float, float]]
+    out_of_range: str
     noise: float
     horizon: int | None
     max_open: int
@@ -114,6 +120,13 @@ class Learned(Struct, omit_defaults=True):
 
 class NewRewards(Struct, forbid_unknown_fields=True):
     rewards: Annotated[list[NewReward], Meta(min_length=1, max_length=1000)]
+
+
+class NewCorrection(Struct, forbid_unknown_fields=True):
+    """What the reward of a decision should have been; null takes it back."""
+
+    id: Id
+    reward: Number | None
 
 
 class LearnedMany(Struct):

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from driftbandits.service.engine.live_bandit import MadeDecision
+from driftbandits.service.engine.live_bandit import Corrected, MadeDecision
 from driftbandits.service.http import messages as m
 
 
@@ -48,6 +48,9 @@ ROUTES = [
     Route("POST", f"{BANDIT}/rewards/batch", "decide", "reward_batch",
           "Learn rewards; each gets its own answer.",
           body=m.NewRewards, response=m.LearnedMany, errors=(404,)),
+    Route("POST", f"{BANDIT}/corrections", "admin", "correct",
+          "Correct a reward that was learned, or take it back; the learner is rebuilt.",
+          body=m.NewCorrection, response=Corrected, errors=(404, 409)),
     Route("GET", f"{BANDIT}/log", "read", "log", "Download all decisions and rewards.",
           errors=(404,), content_type="text/csv"),
     Route("GET", f"{BANDIT}/series", "read", "series", "The data behind the charts.",

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from driftbandits.service.store.records import Entry, Event, Found, LoggedDecision
-from driftbandits.service.store.schema import DECISION, OUTCOME, bandits, events
+from driftbandits.service.store.schema import DECISION, IS_CORRECTION, OUTCOME, bandits, events
 
 
 def columns_of(fields: Iterable[str]) -> list[str]:
@@ -38,6 +38,10 @@ FIND = sa.select(*FIELDS, events.c.part).where(
     events.c.bandit == bandit,
     events.c.id.in_(sa.bindparam("ids", expanding=True)),
     events.c.part.in_([DECISION, OUTCOME]),  # the whole index, or SQLite would not take it
+)
+
+CORRECTIONS = (
+    sa.select(*FIELDS).where(events.c.bandit == bandit, IS_CORRECTION).order_by(events.c.seq)
 )
 
 
@@ -110,6 +114,10 @@ def check_order(last: int, new: Sequence[Event]) -> None:
 def page(connection: sa.Connection, bandit: int, after: int, limit: int) -> list[Event]:
     values = {"bandit": bandit, "after": after, "limit": limit}
     return [Event._make(row) for row in connection.execute(PAGE, values)]
+
+
+def corrections(connection: sa.Connection, bandit: int) -> list[Event]:
+    return [Event._make(row) for row in connection.execute(CORRECTIONS, {"bandit": bandit})]
 
 
 def find(connection: sa.Connection, bandit: int, ids: Sequence[str]) -> Found:

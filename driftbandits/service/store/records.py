@@ -2,7 +2,15 @@
 
 from typing import Any, NamedTuple
 
-KINDS = ("decision", "reward", "expiry", "arm_added", "arm_retired", "arm_restored")
+KINDS = (
+    "decision",
+    "reward",
+    "expiry",
+    "correction",
+    "arm_added",
+    "arm_retired",
+    "arm_restored",
+)
 
 
 class Event(NamedTuple):
@@ -17,7 +25,7 @@ class Event(NamedTuple):
     probabilities: bytes | None = None  # decision: float32 of all arms; the column is `law`
     context: bytes | None = None  # decision: float32
     available: bytes | None = None  # decision: bool of all arms
-    reward: float | None = None  # reward, or expiry with a default reward
+    reward: float | None = None  # reward, or expiry with a default reward, or correction
 
 
 class Lease(NamedTuple):

@@ -56,6 +56,14 @@ events = sa.Table(
     sa.Index("one_decision_one_outcome", "bandit", "id", "part", unique=True),
     sqlite_with_rowid=False,  # stored in the order of (bandit, seq)
 )
+IS_CORRECTION = events.c.kind == "correction"
+corrections_index = sa.Index(
+    "corrections",
+    events.c.bandit,
+    events.c.seq,
+    sqlite_where=IS_CORRECTION,
+    postgresql_where=IS_CORRECTION,
+)
 
 snapshots = sa.Table(
     "snapshots",
@@ -101,6 +109,7 @@ def create_tables(connection: sa.Connection) -> None:
     if check_version(connection) is None:
         metadata.create_all(connection)
         connection.execute(versions.insert().values(version=SCHEMA_VERSION))
+    corrections_index.create(connection, checkfirst=True)  # databases of 0.8 and before have none
 
 
 def is_written(connection: sa.Connection) -> bool:

@@ -8,6 +8,7 @@ again.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from math import inf
 from typing import Any
 
 import sqlalchemy as sa
@@ -164,6 +165,12 @@ class Store:
                 yield page
                 after = page[-1][0].seq
             full = len(page) == chunk
+
+    def corrections(self, bandit: int, until: float = inf) -> dict[str, Event]:
+        """The last correction of each id that has one, up to a time."""
+        with self._reading() as connection:
+            found = event_log.corrections(connection, bandit)
+        return {event.id: event for event in found if event.time <= until}
 
     def added_arms(self, bandit: int) -> list[str]:
         """Names of the arms that were added after the bandit was created, in order."""

@@ -1,0 +1,63 @@
+"""The ranges that rewards and context numbers are promised to be in, and how the promise is kept.
+
+One number a million times too large would ruin what most policies know, and nothing in a log can be
+unlearned. So what is out of its range is refused, unless the settings say otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from driftbandits import check
+
+OUT_OF_RANGE = ("refuse", "clip", "accept")
+USUAL_CONTEXT = (-100.0, 100.0)  # the range of a context number that was given none
+
+
+class Ranges(NamedTuple):
+    """Of the rewards, and of each context number in order."""
+
+    out_of_range: str  # one of OUT_OF_RANGE
+    low: float
+    high: float
+    context: tuple[str, ...]
+    lows: np.ndarray  # (context_dim,) float64
+    highs: np.ndarray  # (context_dim,) float64
+
+    def refuses(self, reward: float) -> bool:
+        return self.out_of_range == "refuse" and not self.low <= reward <= self.high
+
+    def clipped(self, rewards: list[float]) -> np.ndarray:
+        """As the policy learns them."""
+        given = np.array(rewards, np.float32)
+        return given.clip(self.low, self.high) if self.out_of_range == "clip" else given
+
+    def checked(self, row: np.ndarray) -> np.ndarray:
+        """A context as the policy sees it."""
+        if not row.size or self.out_of_range == "accept":
+            return row
+        if self.out_of_range == "clip":
+            return row.clip(self.lows, self.highs)
+        outside = np.flatnonzero((row < self.lows) | (row > self.highs))
+        if outside.size:
+            place = outside[0]
+            name, given = self.context[place], row[place].item()
+            rule = between(self.lows[place].item(), self.highs[place].item())
+            check.fail(f"context number {name}", f"{rule} (context_ranges)", given)
+        return row
+
+
+def ranges(
+    reward_range: tuple[float, float],
+    context: tuple[str, ...],
+    context_ranges: Mapping[str, tuple[float, float]],
+    out_of_range: str,
+) -> Ranges:
+    ends = [context_ranges.get(name, USUAL_CONTEXT) for name in context]
+    lows, highs = np.array(ends, np.float64).reshape(-1, 2).T
+    return Ranges(out_of_range, *reward_range, context, lows, highs)
+
+
+def between(low: float, high: float) -> str:
+    return f"from {low:g} to {high:g}"
