@@ -18,13 +18,14 @@ from driftbandits.agents.checks import Context
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, RewardBatch
 from driftbandits.agents.file import read_book, write_book
 from driftbandits.agents.learner import DivergenceError
+from driftbandits.agents.one_at_a_time import Turns, one_at_a_time
 from driftbandits.agents.requests import AgentDecision, Request
 from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 
 
 class Agent:
-    """Decides, remembers, learns.
+    """Decides, remembers, learns. Several threads may share one: their calls take turns.
 
     Args:
         arms: their names.
@@ -75,21 +76,24 @@ class Agent:
             remember=remember,
             max_open=max_open,
         )
-        self._book = DecisionBook(arms, settings)
+        self._book, self._turns = DecisionBook(arms, settings), Turns()
 
     # Seeing
 
     @property
+    @one_at_a_time
     def arms(self) -> list[str]:
         """Names of all arms, retired ones too, in the order in which they came."""
         return list(self._book.arms.names)
 
     @property
+    @one_at_a_time
     def retired(self) -> list[str]:
         """Names of the retired arms."""
         return self._book.arms.retired
 
     @property
+    @one_at_a_time
     def open(self) -> list[str]:
         """Ids of the decisions that wait for their rewards, oldest first."""
         return list(self._book.open.waiting)
@@ -100,6 +104,7 @@ class Agent:
         return self._book.settings
 
     @property
+    @one_at_a_time
     def counts(self) -> AgentCounts:
         """How many decisions were made, and how many of them were rewarded or expired."""
         return self._book.counts
@@ -124,6 +129,7 @@ class Agent:
         """
         return self.decide_many([Request(context, available, id)], now=now)[0]
 
+    @one_at_a_time
     def decide_many(
         self, requests: Iterable[Request | Mapping[str, object]], *, now: float | None = None
     ) -> list[AgentDecision]:
@@ -160,6 +166,7 @@ class Agent:
         """Learns the reward of a decision: "learned", or "duplicate" where it was known already."""
         return self.reward_many([(id, reward)], now=now)[0]
 
+    @one_at_a_time
     def reward_many(
         self, rewards: Iterable[tuple[str, float]], *, now: float | None = None
     ) -> list[str]:
@@ -177,6 +184,7 @@ class Agent:
             if verdict is not LEARNED and verdict is not DUPLICATE:
                 raise check.InputError(reason_against(id, reward, verdict, self.settings))
 
+    @one_at_a_time
     def expire(self, now: float | None = None) -> list[str]:
         """Ends the wait of decisions whose window has passed; gives their ids, oldest first.
 
@@ -186,20 +194,24 @@ class Agent:
 
     # Arms
 
+    @one_at_a_time
     def add_arm(self, name: str) -> None:
         """Adds an arm, which starts from the prior."""
         self._book.add_arm(name)
 
+    @one_at_a_time
     def retire_arm(self, name: str) -> None:
         """Stops choosing an arm; what is known of it stays, and its late rewards are learned."""
         self._book.retire_arm(name)
 
+    @one_at_a_time
     def restore_arm(self, name: str) -> None:
         """Brings back a retired arm, with all that is known of it."""
         self._book.restore_arm(name)
 
     # Keeping
 
+    @one_at_a_time
     def save(self, path: str | Path) -> None:
         """Writes everything into one file, atomically."""
         write_book(self._book, Path(path))
@@ -213,7 +225,7 @@ class Agent:
 def agent_of(book: DecisionBook) -> Agent:
     """The agent whose decisions are in this book."""
     agent = Agent.__new__(Agent)
-    agent._book = book
+    agent._book, agent._turns = book, Turns()
     return agent
 
 
