@@ -208,7 +208,7 @@ def test_the_client_meets_the_service(service: Serving) -> None:
         client.restore_arm("friend", "a")
         assert [arm.name for arm in client.bandit("friend").arms] == ["a", "b", "c"]
         assert len(client.series("friend")["last"]) == 3
-        assert client.log("friend", "csv").startswith(b"id,time,context.x,arm,")
+        assert next(client.log("friend", "csv")).startswith(b"id,time,context.x,arm,")
         assert "friend" in [bandit.name for bandit in client.bandits()]
         client.delete("friend")
         with pytest.raises(ServiceError, match="no bandit named 'friend'"):
