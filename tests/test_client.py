@@ -130,6 +130,19 @@ def test_an_answer_of_another_server_is_told(
     assert caught.value.code == f"http_{status}"
 
 
+def test_a_timeout_of_the_service_is_repeated_only_where_that_is_safe(
+    client: Client, service: FakeService
+) -> None:
+    """As it may have happened."""
+    service.answers = [refused(504, "no_answer_in_time")] * 2
+    client.decide("shop")
+    assert len(service.asked) == 3
+    service.answers = [refused(504, "no_answer_in_time")]
+    with pytest.raises(ServiceError, match="504 no_answer_in_time"):
+        client.add_arm("shop", "blue")
+    assert len(service.asked) == 4
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_service_is_waited_for(
     client: Client, service: FakeService, waits: list[float], status: int

@@ -153,6 +153,19 @@ def test_health_metrics_and_pages(service: Serving) -> None:
     assert ask(service.url, "GET", "/openapi.json")[1]["openapi"].startswith("3.")
 
 
+def test_a_service_whose_file_is_gone_is_not_ready(tmp_path: Path) -> None:
+    with served(tmp_path) as serving:
+        assert ask(serving.url, "GET", "/readyz")[0] == 200
+        (tmp_path / "driftbandits.sqlite").unlink()
+        for _ in range(1000):
+            status, answer = ask(serving.url, "GET", "/readyz")
+            if status != 200:
+                break
+            time.sleep(0.01)
+        assert (status, answer["error"]["code"]) == (503, "unhealthy_database")
+        assert ask(serving.url, "GET", "/healthz")[0] == 200
+
+
 def test_a_graceful_stop_keeps_everything(tmp_path: Path) -> None:
     with served(tmp_path) as serving:
         create(serving.url, "kept", policy="tracker", seed=3)
