@@ -74,7 +74,7 @@ def test_limits_are_those_of_the_code() -> None:
         in text
     )
     assert f"| {DEFAULT_LIMITS.in_flight:,}; one more is 429" in text
-    assert f"| {DEFAULT_LIMITS.answer_seconds:g} seconds, then 429" in text
+    assert f"| {DEFAULT_LIMITS.answer_seconds:g} seconds, then 504" in text
 
 
 @pytest.mark.parametrize("name", ["service", "rewards", "log"])

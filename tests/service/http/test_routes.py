@@ -153,6 +153,19 @@ def test_health_metrics_and_pages(service: Serving) -> None:
     assert ask(service.url, "GET", "/openapi.json")[1]["openapi"].startswith("3.")
 
 
+def test_a_service_whose_file_is_gone_is_not_ready(tmp_path: Path) -> None:
+    with served(tmp_path) as serving:
+        assert ask(serving.url, "GET", "/readyz")[0] == 200
+        (tmp_path / "driftbandits.sqlite").unlink()
+        for _ in range(1000):
+            status, answer = ask(serving.url, "GET", "/readyz")
+            if status != 200:
+                break
+            time.sleep(0.01)
+        assert (status, answer["error"]["code"]) == (503, "unhealthy_database")
+        assert ask(serving.url, "GET", "/healthz")[0] == 200
+
+
 def test_a_graceful_stop_keeps_everything(tmp_path: Path) -> None:
     with served(tmp_path) as serving:
         create(serving.url, "kept", policy="tracker", seed=3)
@@ -208,7 +221,7 @@ def test_the_client_meets_the_service(service: Serving) -> None:
         client.restore_arm("friend", "a")
         assert [arm.name for arm in client.bandit("friend").arms] == ["a", "b", "c"]
         assert len(client.series("friend")["last"]) == 3
-        assert client.log("friend", "csv").startswith(b"id,time,context.x,arm,")
+        assert next(client.log("friend", "csv")).startswith(b"id,time,context.x,arm,")
         assert "friend" in [bandit.name for bandit in client.bandits()]
         client.delete("friend")
         with pytest.raises(ServiceError, match="no bandit named 'friend'"):
