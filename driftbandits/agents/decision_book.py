@@ -193,6 +193,11 @@ class DecisionBook:
             self.settle(ended)
         return ended
 
+    def has_expired(self, now: float) -> bool:
+        """Whether the window of an open decision has passed."""
+        window, oldest = self.settings.window, self.open.first_time
+        return window is not None and oldest is not None and oldest <= max(now, self.now) - window
+
     def set_clock(self, now: float) -> None:
         self.now = max(self.now, now)
 

@@ -52,6 +52,11 @@ class OpenDecisions:
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
 
+    @property
+    def first_time(self) -> float | None:
+        """Of the oldest."""
+        return next(iter(self.waiting.values())).time if self.waiting else None
+
     def until(self, time: float) -> list[str]:
         """Those that were made at that time or before."""
         return [id for id, _ in takewhile(lambda x: x[1].time <= time, self.waiting.items())]

@@ -93,8 +93,7 @@ class Engine:
         self._committer.stop()
         self._leases.stop()
         self._background.shutdown()
-        for live in self.live_bandits.values():
-            self._snapshots.write_last(live)
+        self._snapshots.write_last(self.live_bandits.values())
         self._leases.release()
 
     # The thread
@@ -192,14 +191,15 @@ class Engine:
                 self._inbox.put(call)
 
     def _by_bandit(self, calls: list[Call], now: float) -> dict[str, list[Call]]:
-        """At every tick with all bandits of this worker, as windows may have passed."""
+        """At every tick with all bandits of this worker whose windows have passed."""
         found: dict[str, list[Call]] = {}
         for call in calls:
             found.setdefault(call.bandit, []).append(call)
         if now - self._ticked > TICK:
             self._ticked = now
-            for name in self.live_bandits:
-                found.setdefault(name, [])
+            for name, live in self.live_bandits.items():
+                if live.book.has_expired(now):
+                    found.setdefault(name, [])
         return found
 
     def _revive(self, name: str) -> None:

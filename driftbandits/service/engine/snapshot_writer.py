@@ -1,6 +1,8 @@
 """Snapshots of bandits, written on background threads."""
 
 import logging
+import time
+from collections.abc import Iterable
 from concurrent.futures import Executor
 
 import numpy as np
@@ -10,12 +12,14 @@ from driftbandits.agents.file import packed
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.metrics import Metrics
-from driftbandits.service.store.records import Lease
+from driftbandits.service.store.records import Lease, Snapshot
 from driftbandits.service.store.store import Store
 
 log = logging.getLogger("driftbandits.service")
 
 SNAPSHOT_EVERY = 5_000  # events
+LAST_SECONDS = 10.0  # for snapshots when the worker stops
+TOGETHER = 100  # of those in one transaction
 
 
 class SnapshotWriter:
@@ -31,23 +35,45 @@ class SnapshotWriter:
         """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
         self._writing.add(live.row.name)
         live.snapshot_seq = live.seq
-        self._background.submit(self._write, live.row.name, live.lease, *live.snapshot())
+        self._background.submit(self._write_one, live.row.name, live.lease, *live.snapshot())
 
-    def write_last(self, live: LiveBandit) -> None:
-        """When the engine's thread has ended."""
-        if live.seq > live.snapshot_seq:
-            self._write(live.row.name, live.lease, *live.snapshot())
+    def write_last(self, live_bandits: Iterable[LiveBandit]) -> None:
+        """When the engine's thread has ended: what would take longest to replay comes first.
 
-    def _write(self, name: str, lease: Lease, seq: int, arrays: dict[str, np.ndarray]) -> None:
-        """Written, and read back."""
+        Where the time is over, the rest is in the log anyway.
+        """
+        end = time.monotonic() + LAST_SECONDS
+        changed = [live for live in live_bandits if live.seq > live.snapshot_seq]
+        changed.sort(key=lambda live: live.snapshot_seq - live.seq)
+        for first in range(0, len(changed), TOGETHER):
+            if time.monotonic() > end:
+                log.warning("no time for %d snapshots; the log has it all", len(changed) - first)
+                break
+            together = changed[first : first + TOGETHER]
+            self._write([snapshot_of(live.lease, *live.snapshot()) for live in together])
+
+    def _write_one(self, name: str, lease: Lease, seq: int, arrays: dict[str, np.ndarray]) -> None:
         try:
-            blob = packed(arrays)
-            if self._store.write_snapshot(lease, seq, blob):
+            self._write([snapshot_of(lease, seq, arrays)])
+        finally:
+            self._writing.discard(name)
+
+    def _write(self, snapshots: list[Snapshot]) -> None:
+        """Written in one transaction, and read back."""
+        try:
+            lost = self._store.write_snapshots(snapshots)
+            for lease, seq, blob in snapshots:
+                if lease.bandit in lost:
+                    continue
                 intact = self._store.read_snapshot(lease.bandit) == (seq, blob)
                 self._metrics.snapshots.labels("written" if intact else "damaged").inc()
                 if not intact:
-                    log.error("the snapshot of %r at event %d does not read back", name, seq)
+                    log.error(
+                        "a snapshot (bandit %d, seq %d) does not read back", lease.bandit, seq
+                    )
         except SQLAlchemyError as error:
-            log.warning("no snapshot of %r: %s", name, first_line(error))
-        finally:
-            self._writing.discard(name)
+            log.warning("no snapshots: %s", first_line(error))
+
+
+def snapshot_of(lease: Lease, seq: int, arrays: dict[str, np.ndarray]) -> Snapshot:
+    return Snapshot(lease, seq, packed(arrays))

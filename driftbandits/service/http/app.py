@@ -60,19 +60,17 @@ class Service:
     def __init__(
         self,
         store: Store,
-        worker: str,
-        url: str,
+        worker: Worker,
         *,
         open_to_all: bool = False,
-        ttl: float = 3.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.metrics = Metrics()
-        self.engine = Engine(store, Worker(worker, url, ttl), self.metrics)
+        self.engine = Engine(store, worker, self.metrics)
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
-        self._forwarder = Forwarder(store, worker, ttl, limits.answer_seconds)
+        self._forwarder = Forwarder(store, worker.name, worker.ttl, limits.answer_seconds)
         self._endpoints = endpoints(Handlers(store, self.engine, self._forwarder))
         self._pages = pages()
         self._match_cached = lru_cache(CACHED_PATHS)(self._match)
