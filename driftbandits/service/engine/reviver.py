@@ -104,7 +104,7 @@ def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
     return Revived(live, mismatches)
 
 
-def newest_book(store: Store, row: BanditRow, since: int) -> tuple[DecisionBook, int]:
+def newest_book(store: Store, row: BanditRow, since: int = 0) -> tuple[DecisionBook, int]:
     """With the seq of its last event; snapshots from before `since` hold wrong rewards."""
     for age in (0, 1):
         kept = store.read_snapshot(row.id, age)
