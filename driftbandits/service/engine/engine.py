@@ -53,6 +53,7 @@ class Engine:
 
     def __init__(self, store: Store, worker: Worker, metrics: Metrics) -> None:
         self.store, self.worker, self.metrics = store, worker.name, metrics
+        self.has_others = worker.may_expire
         self.live_bandits: dict[str, LiveBandit] = {}
         self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
         self._inbox: queue.SimpleQueue[Call | Loaded | Lost | Orphaned | None]

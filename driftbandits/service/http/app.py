@@ -70,7 +70,7 @@ class Service:
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
-        self._forwarder = Forwarder(store, worker.name, worker.ttl, limits.answer_seconds)
+        self._forwarder = Forwarder(store, worker.name, limits.answer_seconds)
         self._endpoints = endpoints(Handlers(store, self.engine, self._forwarder))
         self._pages = pages()
         self._match_cached = lru_cache(CACHED_PATHS)(self._match)

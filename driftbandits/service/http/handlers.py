@@ -34,6 +34,7 @@ from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
 
 SLOWEST = 1.0  # seconds of a decision and its reward: all bandits of a worker wait for it
+LOADING_SECONDS = 1.5  # until decisions and rewards for a bandit that is taken over are refused
 
 
 class Handlers:
@@ -53,9 +54,19 @@ class Handlers:
         try:
             if name not in self.engine.live_bandits:
                 await self.forwarder.look_for(name)
+                await self._load(name, command)
             return then(await self.engine.submit(name, command))
         except OwnedElsewhere as elsewhere:
             return await self.forwarder.forward(request, elsewhere.url)
+
+    async def _load(self, name: str, command: Command) -> None:
+        """A bandit taken over from another host may be compiled for long; callers may retry."""
+        if self.engine.has_others and isinstance(command, Decide | Reward):
+            try:
+                async with asyncio.timeout(LOADING_SECONDS):
+                    await self.engine.submit(name, Inspect(lambda _: None))
+            except TimeoutError:
+                raise errors.moving() from None
 
     # Bandits
 
