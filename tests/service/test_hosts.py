@@ -4,7 +4,9 @@ import itertools
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.client import HTTPException
 from pathlib import Path
@@ -28,7 +30,7 @@ from tests.service.test_nothing_lost import (
 
 HOSTS = "abc" if SOAK else "ab"
 ROUNDS = 3 if SOAK else 1
-SECONDS = 8.0 if SOAK else 5.0  # that a fault lasts; a lease lasts for three
+SECONDS = 8.0 if SOAK else 4.0  # that a fault lasts at least; a lease lasts for three
 LATEST = 2.0 if SOAK else 10.0  # seconds until a caller of a healthy host is answered
 Fault = Callable[[Network, Host, list[str]], None]
 
@@ -124,7 +126,11 @@ def setting(tmp_path: Path) -> Iterator[Setting]:
         store, key = Store(local), new_key()
         stack.callback(store.close)
         store.add_key(digest_of(key), "admin", "tests")
-        hosts = [stack.enter_context(Host(name, remote, tmp_path)) for name in HOSTS]
+        hosts = [Host(name, remote, tmp_path) for name in HOSTS]
+        for host in hosts:
+            stack.push(host)
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            list(pool.map(Host.start, hosts))
         yield Setting(network, hosts, store, local, key)
 
 
@@ -149,8 +155,9 @@ def test_a_host_is_cut_off_or_frozen(setting: Setting, capsys) -> None:
     for fault in FAULTS * ROUNDS:
         callers.wait_for_hosts(urls)
         line = suffer(setting, callers, fault)
-        with capsys.disabled():
-            print(line, flush=True)
+        if SOAK:
+            with capsys.disabled():
+                print(line)
     callers.wait_for_hosts(urls)
     callers.stop()
     assert [host.stop() for host in setting.hosts] == [0] * len(urls)
@@ -160,11 +167,13 @@ def test_a_host_is_cut_off_or_frozen(setting: Setting, capsys) -> None:
 def suffer(setting: Setting, callers: Callers, fault: Fault) -> str:
     """One host is at fault for a while; gives a line about the callers of it and of the others."""
     victim = owner(setting, "still")
-    others = [host.name for host in setting.hosts if host is not victim]
+    others = [host for host in setting.hosts if host is not victim]
     begin = time.monotonic()
     try:
-        fault(setting.network, victim, others)
+        fault(setting.network, victim, [host.name for host in others])
         time.sleep(SECONDS)
+        if fault is not no_hosts:  # with the database alone, a host keeps its bandits
+            wait_for_takeover(setting, callers, victim)
     finally:
         setting.network.heal()
         victim.resume()
@@ -172,16 +181,21 @@ def suffer(setting: Setting, callers: Callers, fault: Fault) -> str:
     callers.wait_for_hosts([host.url for host in setting.hosts])
     asked = [each for each in callers.answers if each.begin < end and each.end > begin]
     healthy = [each for each in asked if each.url != victim.url]
-    assert sum(each.status == 200 for each in healthy) > 0
-    late = [each for each in healthy if each.end - each.begin > LATEST]
-    summary = f"{fault.__name__}: {about(healthy)}; at the host itself {about(asked, victim.url)}"
-    assert not late, summary
+    ill = [each for each in asked if each.url == victim.url]
+    summary = f"{fault.__name__}: {about(healthy)}; at the host itself {about(ill)}"
+    assert not [each for each in healthy if each.end - each.begin > LATEST], summary
     return summary
 
 
-def about(answers: list[Answer], url: str = "") -> str:
-    chosen = [each for each in answers if each.url.startswith(url)]
-    waited = max((each.end - each.begin for each in chosen), default=0.0)
-    statuses = [each.status for each in chosen]
-    counts = {status: statuses.count(status) for status in sorted(set(statuses))}
-    return f"slowest answer {waited:.2f} s of {len(chosen)}, by status {counts}"
+def wait_for_takeover(setting: Setting, callers: Callers, victim: Host) -> None:
+    end = time.monotonic() + PATIENCE
+    while (heir := owner(setting, "still")) is victim:
+        assert time.monotonic() < end, "nobody takes over"
+        time.sleep(0.1)
+    callers.wait_for_hosts([heir.url])
+
+
+def about(answers: list[Answer]) -> str:
+    waited = max((each.end - each.begin for each in answers), default=0.0)
+    counts = Counter(each.status for each in answers)
+    return f"slowest answer {waited:.2f} s of {len(answers)}, by status {dict(counts)}"
