@@ -107,7 +107,18 @@ def frozen(network: Network, host: Host, others: list[str]) -> None:
     network.cut(host.name, DATABASE, CALLERS, *others)
 
 
+def stopped(network: Network, host: Host, others: list[str]) -> None:
+    """The process alone: its kernel still takes everything in."""
+    host.pause()
+
+
+def no_neighbour(network: Network, host: Host, others: list[str]) -> None:
+    network.cut(host.name, others[0])
+
+
 FAULTS: list[Fault] = [no_database, no_hosts, neither, frozen]
+MORE_FAULTS: list[Fault] = [stopped, no_neighbour] if SOAK else []
+KEEPS_ITS_BANDITS = (no_hosts, no_neighbour)  # it can renew its lease
 
 
 class Setting(NamedTuple):
@@ -152,7 +163,7 @@ def test_a_host_is_cut_off_or_frozen(setting: Setting, capsys) -> None:
     inside(CALLERS, lambda: create_bandits(setting))
     urls = [host.url for host in setting.hosts]
     callers = Callers(urls, setting.key, 9)
-    for fault in FAULTS * ROUNDS:
+    for fault in [*FAULTS, *MORE_FAULTS] * ROUNDS:
         callers.wait_for_hosts(urls)
         line = suffer(setting, callers, fault)
         if SOAK:
@@ -162,6 +173,15 @@ def test_a_host_is_cut_off_or_frozen(setting: Setting, capsys) -> None:
     callers.stop()
     assert [host.stop() for host in setting.hosts] == [0] * len(urls)
     check_nothing_lost(setting.url, callers, at_least=200)
+    check_clocks(setting.store)
+
+
+def check_clocks(store: Store) -> None:
+    """The log has times of hosts that differ by hours."""
+    row = store.bandit("still")
+    assert row
+    times = [event.time for event in store.events(row.id, 0)]
+    assert max(times) - min(times) > 3600
 
 
 def suffer(setting: Setting, callers: Callers, fault: Fault) -> str:
@@ -172,7 +192,7 @@ def suffer(setting: Setting, callers: Callers, fault: Fault) -> str:
     try:
         fault(setting.network, victim, [host.name for host in others])
         time.sleep(SECONDS)
-        if fault is not no_hosts:  # with the database alone, a host keeps its bandits
+        if fault not in KEEPS_ITS_BANDITS:
             wait_for_takeover(setting, callers, victim)
     finally:
         setting.network.heal()
