@@ -20,7 +20,7 @@ from driftbandits.service.store.records import BanditRow, LoggedDecision
 from driftbandits.service.store.store import Store
 
 THREADS = 2
-AT_ONCE = 4  # exports, which share the threads page by page
+AT_ONCE = 8  # exports, which share the threads page by page
 PAGE_ROWS = 2_000  # few, as reading them takes the interpreter from decisions
 GROUP_ROWS = 20_000  # in Parquet, where small groups take more space
 GROUP_CELLS = 500_000

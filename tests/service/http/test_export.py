@@ -199,7 +199,7 @@ def test_nothing_is_read_for_who_has_left(server: LogServer, format: str) -> Non
 def test_a_few_at_a_time_and_others_are_answered(server: LogServer) -> None:
     """While every export waits for its page, and all that wait use one thread between them."""
     with ExitStack() as stack:
-        asked = [LOG % format.encode() for format in 2 * FORMATS]
+        asked = [LOG % format.encode() for format in 4 * FORMATS]
         callers = [stack.enter_context(server.call(each)) for each in asked]
         assert len(callers) == AT_ONCE
         for caller in callers:
