@@ -36,7 +36,7 @@ Fault = Callable[[Network, Host, list[str]], None]
 
 
 class Answer(NamedTuple):
-    """To a decision or a reward; other requests compile programs, which takes as long as it does."""
+    """To a decision or a reward; to add an arm, a program may have to be compiled."""
 
     begin: float
     end: float
