@@ -21,6 +21,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.agents.growth import grown, rows_grown
 from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
+from driftbandits.agents.soundness import are_probabilities, is_finite
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.policies import build_policy
@@ -97,7 +98,8 @@ def acting(
             jnp.zeros((TOGETHER, ticket.width), WORD),
         )
         state, arms, probabilities, tickets = jax.lax.fori_loop(0, count, decide, (state, *empty))
-        return state, is_finite((state, probabilities)), arms, probabilities, tickets
+        sound = are_probabilities(probabilities) | (jnp.arange(TOGETHER) >= count)
+        return state, is_finite(state) & sound.all(), arms, probabilities, tickets
 
     return act
 
@@ -113,7 +115,7 @@ def learning(
             return is_finite(state)
         nowhere, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
         decision, _ = policy.act(key(0), state, nowhere, everyone)
-        return is_finite((state, decision.probabilities))
+        return is_finite(state) & are_probabilities(decision.probabilities)
 
     def learn(state: State, count: Array, tickets: Array, rewards: Array) -> tuple[State, Array]:
         def learn_one(i: Array, state: State) -> State:
@@ -123,16 +125,6 @@ def learning(
         return state, is_usable(state)
 
     return learn
-
-
-def is_finite(tree: PyTree) -> Array:
-    """Whether all of its numbers are; random keys have none."""
-    found = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree) if is_real(leaf)]
-    return jnp.stack(found).all() if found else jnp.array(True)
-
-
-def is_real(leaf: Array) -> bool:
-    return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
 def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
