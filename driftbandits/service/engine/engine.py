@@ -260,8 +260,11 @@ class Engine:
             log.warning("not corrected: %s", first_line(error))
             self._send_replies([Reply(call, errors.no_database())])
             return
+        is_new = bool(live.events)
         self._commit([(live, [reply])])
         self._finish()
+        if not is_new:
+            return
         self._drop(live.row.name, live.lease)
         self._revive(live.row.name)
 

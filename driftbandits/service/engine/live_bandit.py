@@ -179,7 +179,9 @@ class LiveBandit:
         if past.elsewhere:
             self.lost = True
             raise errors.moving()
-        self._note("correction", now, {id: reward})
+        known = self.corrections.get(id)
+        if known is None or known.reward != reward:  # else it is sent again
+            self._note("correction", now, {id: reward})
         return Corrected(id, past.reward, reward)
 
     def expire(self, now: float, room: int = 0) -> None:

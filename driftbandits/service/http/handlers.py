@@ -26,9 +26,10 @@ from driftbandits.service.engine.engine import Engine
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
-from driftbandits.service.http.export import log_response
+from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
 from driftbandits.service.http.protocol import Request, Response, json_response
+from driftbandits.service.http.readiness import Readiness
 from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
 
@@ -38,6 +39,7 @@ SLOWEST = 1.0  # seconds of a decision and its reward: all bandits of a worker w
 class Handlers:
     def __init__(self, store: Store, engine: Engine, forwarder: Forwarder) -> None:
         self.store, self.engine, self.forwarder = store, engine, forwarder
+        self._exports, self._readiness = Exports(store), Readiness(store)
         self._compiling = ThreadPoolExecutor(2, "driftbandits-compiling")  # takes seconds
 
     def _compile(self, work: Callable[..., None], *arguments: Any) -> Awaitable[None]:
@@ -175,7 +177,7 @@ class Handlers:
             row = await asyncio.to_thread(self.store.bandit, name)
         if row is None:
             raise errors.unknown_bandit(name)
-        return await log_response(self.store, row, kind)
+        return self._exports.start(row, kind)
 
     async def metrics(self, request: Request, body: None) -> Response:
         metrics, live = self.engine.metrics, list(self.engine.live_bandits.values())
@@ -187,10 +189,7 @@ class Handlers:
         return json_response(200, {"status": "alive"})
 
     async def ready(self, request: Request, body: None) -> Response:
-        try:
-            await asyncio.to_thread(self.store.ping)
-        except Exception:
-            raise errors.no_database() from None
+        await self._readiness.check()
         if not self.engine.is_well():
             raise errors.stuck()
         return json_response(200, {"status": "ready"})

@@ -9,13 +9,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
-from driftbandits.service.store import event_log, leases, snapshots
+from driftbandits.service.store import event_log, health, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
 from driftbandits.service.store.records import (
     BanditRow,
@@ -58,6 +59,7 @@ class Store:
             else:
                 with self._writing() as connection:
                     create_tables(connection)
+            self._file = database_file(self._engine)
         except BaseException:
             self.close()
             raise
@@ -225,10 +227,12 @@ class Store:
             connection.execute(sa.delete(keys).where(keys.c.digest.in_(found)))
             return bool(found)
 
-    def ping(self) -> None:
-        """Raises if the database does not answer."""
-        with self._reading() as connection:
-            connection.execute(sa.select(1))
+    def check_health(self) -> None:
+        """Raises if nothing can be written, or what is written would be lost."""
+        if self._file is not None:
+            self._file.check()
+        with self._writing() as connection:
+            connection.execute(health.WRITE)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -237,3 +241,10 @@ class Store:
 def as_bandit(row: Sequence[Any]) -> BanditRow:
     id, name, config, created, owner, url, alive = row
     return BanditRow(id, name, json.loads(config), created, owner, url, bool(alive))
+
+
+def database_file(engine: sa.Engine) -> health.DatabaseFile | None:
+    """None where the database is a server's."""
+    if engine.dialect.name != "sqlite":
+        return None
+    return health.DatabaseFile(Path(engine.url.database or ""))
