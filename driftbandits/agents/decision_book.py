@@ -10,6 +10,7 @@ Everything follows from the seed, and from what came in at which times: given th
 decides the same, bit for bit.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -136,15 +137,15 @@ class DecisionBook:
                 verdicts.append(verdict_on(reward, past.get(id)))
         return RewardBatch(verdicts, new)
 
-    def expire(self, now: float, room: int = 0) -> list[str]:
+    def expire(self, now: float, room: int = 0, limit: int = sys.maxsize) -> list[str]:
         """Settles decisions whose window has passed; gives their ids, oldest first.
 
-        Where there is no room for so many more, the oldest ones go too.
+        Where there is no room for so many more, the oldest ones go too; at most `limit` of them.
         """
         self.set_clock(now)
         window, most = self.settings.window, self.settings.max_open
-        over = [] if window is None else self.open.until(self.now - window)
-        crowded = self.open.oldest(len(self.open.waiting) + room - most)
+        over = [] if window is None else self.open.until(self.now - window, limit)
+        crowded = self.open.oldest(min(len(self.open.waiting) + room - most, limit))
         ended = max(over, crowded, key=len)
         if ended:
             self.settle(ended)

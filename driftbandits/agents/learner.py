@@ -141,6 +141,11 @@ class Learner:
     def ticket_width(self) -> int:
         return self._programs.ticket.width
 
+    @property
+    def shares_probabilities(self) -> bool:
+        """Whether decisions have the same ones until a reward comes, if the same arms are there."""
+        return self._programs.still
+
     def _fresh(self) -> State:
         with jax.default_device(agents_device()):
             return bound(self._programs.init(self._start))

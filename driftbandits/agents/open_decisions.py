@@ -52,9 +52,10 @@ class OpenDecisions:
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
 
-    def until(self, time: float) -> list[str]:
-        """Those that were made at that time or before."""
-        return [id for id, _ in takewhile(lambda x: x[1].time <= time, self.waiting.items())]
+    def until(self, time: float, limit: int) -> list[str]:
+        """Those that were made at that time or before, at most so many."""
+        oldest = islice(self.waiting.items(), limit)
+        return [id for id, _ in takewhile(lambda x: x[1].time <= time, oldest)]
 
     def oldest(self, count: int) -> list[str]:
         return list(islice(self.waiting, max(count, 0)))

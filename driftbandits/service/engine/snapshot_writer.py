@@ -25,7 +25,7 @@ class SnapshotWriter:
 
     def is_due(self, live: LiveBandit) -> bool:
         due = live.seq - live.snapshot_seq >= SNAPSHOT_EVERY
-        return due and live.row.name not in self._writing
+        return due and not live.events and live.row.name not in self._writing
 
     def write_soon(self, live: LiveBandit) -> None:
         """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
