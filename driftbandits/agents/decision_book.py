@@ -48,19 +48,24 @@ class RewardBatch(NamedTuple):
     new: dict[str, float]  # what is to be learned, by id
 
 
+def spec_of(num_arms: int, settings: AgentSettings) -> BanditSpec:
+    """The problem that an agent with these settings has."""
+    return BanditSpec(
+        num_arms=num_arms,
+        context_dim=len(settings.context),
+        horizon=settings.horizon,
+        reward_range=settings.reward_range,
+        noise=settings.noise,
+    )
+
+
 class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
     def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
         self.settings = checks.settings(settings)
         self.arms = Arms(arms)
-        spec = BanditSpec(
-            num_arms=len(arms),
-            context_dim=len(self.settings.context),
-            horizon=self.settings.horizon,
-            reward_range=self.settings.reward_range,
-            noise=self.settings.noise,
-        )
+        spec = spec_of(len(arms), self.settings)
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
         self.open = OpenDecisions(self.learner.ticket_width)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
@@ -192,9 +197,3 @@ class DecisionBook:
         """Grows the policy's memory, with everything that it has learned in place."""
         self.arms.widen(slots)
         self.open.tickets = self.learner.grow(slots, self.open.tickets)
-
-    def prepare_to_grow(self) -> None:
-        """Compiles, on any thread, what it will need with more arms, and changes nothing."""
-        spec, settings = self.learner.spec, self.settings
-        wider = spec._replace(num_arms=2 * spec.num_arms)
-        Learner(settings.policy, wider, settings.seed).warm_up()

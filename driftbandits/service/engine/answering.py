@@ -10,6 +10,7 @@ from driftbandits.service.engine.commands import (
     Command,
     Decide,
     Inspect,
+    MustGrow,
     Reply,
     Reward,
     batches_by_kind,
@@ -57,6 +58,10 @@ def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) ->
 def change_or_inspect(live: LiveBandit, command: Command, now: float) -> Any:
     try:
         if isinstance(command, ChangeArm):
+            slots = 2 * live.book.arms.slots
+            grows = command.kind == "arm_added" and live.must_grow_for(command.name)
+            if grows and slots > command.prepared:
+                return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
             live.change_arm(command.kind, command.name, now)
             return command.then(live)
         assert isinstance(command, Inspect)

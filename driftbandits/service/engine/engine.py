@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -38,6 +39,7 @@ log = logging.getLogger("driftbandits.service")
 TICK = 0.5  # seconds between two looks at windows that pass
 GROUP = 500  # events in one transaction, about: the next group need not wait for long
 WORTH_A_THREAD = 100  # events of a group that are written in the background
+LAST_WAIT = 10.0  # seconds, when it stops
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 
 
@@ -90,10 +92,17 @@ class Engine:
         self._committer.stop()
         self._leases.stop()
         self._deleter.stop()
-        self._background.shutdown()
+        self._end_background()
         for live in self.live_bandits.values():
             self._snapshots.write_last(live)
         self._leases.release()
+
+    def _end_background(self) -> None:
+        """Waits for what is being written or revived, but not for long: the log has everything."""
+        end = partial(self._background.shutdown, cancel_futures=True)
+        waiting = threading.Thread(target=end, daemon=True)
+        waiting.start()
+        waiting.join(LAST_WAIT)
 
     # The thread
 
