@@ -1,15 +1,23 @@
 """What would keep other bandits waiting is refused before it is created, or before it grows."""
 
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from driftbandits import Agent, InputError
 from driftbandits.agents.learner import programs_for
+from driftbandits.service import errors
+from driftbandits.service.engine.engine import Engine
 from driftbandits.service.errors import ApiError
-from driftbandits.service.http import trial
+from driftbandits.service.http import handlers, trial
+from driftbandits.service.http.messages import ArmName
 from driftbandits.service.http.trial import LARGEST, check_sizes, try_out
-from tests.service.serving import Serving, ask, create, service  # noqa: F401
+from driftbandits.service.store.store import Store
+from tests.service.engine.test_engine import CONFIG, play
+from tests.service.serving import Serving, ask, service  # noqa: F401
 
 TWO = {"arms": ["a", "b"], "policy": "thompson"}
 
@@ -87,3 +95,30 @@ def test_a_large_network_is_refused_over_http(service: Serving) -> None:  # noqa
     bandit = {"name": "deep", "arms": ["a", "b"], "policy": "recurrent(layers=20000)"}
     status, answer = ask(service.url, "POST", "/v1/bandits", bandit)
     assert (status, answer["error"]["code"]) == (422, "bad_value")
+
+
+def test_an_arm_past_the_speed_limit_is_refused_as_creating_is(tmp_path: Path, monkeypatch) -> None:
+    """Also one of a bandit that was not loaded yet, and only where the policy must grow."""
+    tried: list[int] = []
+
+    def refuse_eight(config: dict[str, Any]) -> None:
+        tried.append(len(config["arms"]))
+        if len(config["arms"]) == 8:
+            raise errors.bad_value("too slow")
+
+    store = Store(f"sqlite:///{tmp_path}/bandits.sqlite")
+    store.create_bandit("shop", CONFIG)
+    monkeypatch.setattr(handlers, "try_out", refuse_eight)
+
+    async def story(engine: Engine) -> list[str]:
+        forwarder: Any = SimpleNamespace(look_for=lambda _: asyncio.sleep(0))
+        asked, request = handlers.Handlers(store, engine, forwarder), SimpleNamespace(bandit="shop")
+        for name in "cd":
+            assert (await asked.add_arm(request, ArmName(name))).status == 201  # type: ignore[arg-type]
+        with pytest.raises(ApiError, match="too slow"):
+            await asked.add_arm(request, ArmName("e"))  # type: ignore[arg-type]
+        return list(engine.live_bandits["shop"].book.arms.names)
+
+    assert play(store, story) == ["a", "b", "c", "d"]
+    assert tried == [4, 8]
+    store.close()
