@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
-from driftbandits.agents.file import arrays_of
+from driftbandits.agents.file import FrozenBook, freeze
 from driftbandits.agents.requests import DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
@@ -252,10 +252,14 @@ class LiveBandit:
             elif group.kind == "expiry":
                 self.monitor.expired_many(group.ids, group.time)
 
-    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
-        """The book as it is after its last event, which must be in the log, as copies."""
+    def snapshot(self) -> tuple[int, FrozenBook]:
+        """The book as it is after its last event, which must be in the log.
+
+        Until `book.open.release`, another thread may read it.
+        """
         assert not self.events, "a snapshot holds committed events only"
-        return self.seq, arrays_of(self.book)
+        self.book.open.hold()
+        return self.seq, freeze(self.book)
 
 
 def new_ids(count: int) -> Iterator[str]:

@@ -17,7 +17,9 @@ from driftbandits.service.http.messages import ArmName
 from driftbandits.service.http.trial import LARGEST, check_sizes, try_out
 from driftbandits.service.store.store import Store
 from tests.service.engine.test_engine import CONFIG, play
-from tests.service.serving import Serving, ask, service  # noqa: F401
+from tests.service.serving import Serving, ask, service
+
+__all__ = ["service"]  # a fixture: pytest finds it by name
 
 TWO = {"arms": ["a", "b"], "policy": "thompson"}
 
@@ -91,7 +93,7 @@ def test_the_largest_sizes_are_allowed() -> None:
     check_sizes({**TWO, "policy": f"neural_linear(batch={LARGEST['batch']}, layers=8)"})
 
 
-def test_a_large_network_is_refused_over_http(service: Serving) -> None:  # noqa: F811
+def test_a_large_network_is_refused_over_http(service: Serving) -> None:
     bandit = {"name": "deep", "arms": ["a", "b"], "policy": "recurrent(layers=20000)"}
     status, answer = ask(service.url, "POST", "/v1/bandits", bandit)
     assert (status, answer["error"]["code"]) == (422, "bad_value")
