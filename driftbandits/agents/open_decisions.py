@@ -27,6 +27,7 @@ class OpenDecisions:
         self.waiting: dict[str, OpenDecision] = {}  # by id, in the order of the decisions
         self.tickets = np.zeros((FIRST_ROWS, width), WORD)
         self._free = list(range(FIRST_ROWS))
+        self._held: list[int] | None = None  # rows that are free when they are no longer read
 
     def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
         rows, arm_numbers = self.put(acts.tickets), acts.arms.tolist()
@@ -46,15 +47,25 @@ class OpenDecisions:
 
     def remove(self, id: str) -> OpenDecision:
         kept = self.waiting.pop(id)
-        self._free.append(kept.row)
+        (self._free if self._held is None else self._held).append(kept.row)
         return kept
+
+    def hold(self) -> None:
+        """From now on no row that is in use is used again, as another thread reads them."""
+        self._held = [] if self._held is None else self._held
+
+    def release(self) -> None:
+        """The other thread is done."""
+        self._free += self._held or []
+        self._held = None
 
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
 
-    def until(self, time: float) -> list[str]:
-        """Those that were made at that time or before."""
-        return [id for id, _ in takewhile(lambda x: x[1].time <= time, self.waiting.items())]
+    def until(self, time: float, limit: int) -> list[str]:
+        """Those that were made at that time or before, at most so many."""
+        oldest = islice(self.waiting.items(), limit)
+        return [id for id, _ in takewhile(lambda x: x[1].time <= time, oldest)]
 
     def oldest(self, count: int) -> list[str]:
         return list(islice(self.waiting, max(count, 0)))

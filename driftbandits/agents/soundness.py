@@ -20,3 +20,9 @@ def are_probabilities(rows: Array) -> Array:
 
 def is_real(leaf: Array) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
+
+
+def largest(tree: PyTree) -> Array:
+    """The size of its largest number."""
+    found = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(tree) if is_real(leaf) and leaf.size]
+    return jnp.stack(found).max() if found else jnp.zeros(())

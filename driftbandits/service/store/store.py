@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
-from driftbandits.service.store import event_log, health, leases, snapshots
+from driftbandits.service.store import deletion, event_log, health, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
 from driftbandits.service.store.records import (
     BanditRow,
@@ -36,7 +36,6 @@ from driftbandits.service.store.schema import (
     keys,
     now,
 )
-from driftbandits.service.store.schema import snapshots as snapshot_table
 
 ROW = [bandits.c[name] for name in ("id", "name", "config", "created", "owner", "url")]
 ALIVE = sa.func.coalesce(leases.ALIVE, sa.false())
@@ -85,7 +84,7 @@ class Store:
     def bandits(self) -> list[BanditRow]:
         """All, the oldest first."""
         with self._reading() as connection:
-            query = sa.select(*ROW, ALIVE).order_by(bandits.c.id)
+            query = sa.select(*ROW, ALIVE).where(deletion.KEPT).order_by(bandits.c.id)
             return [as_bandit(row) for row in connection.execute(query)]
 
     def bandit(self, name: str) -> BanditRow | None:
@@ -95,14 +94,17 @@ class Store:
             return None if row is None else as_bandit(row)
 
     def delete_bandit(self, lease: Lease) -> bool:
-        """Deletes a bandit with its log and snapshots; False without a valid lease."""
+        """Frees a bandit's name at once; False without a valid lease.
+
+        Its log and snapshots, which may be large, go with `delete_page`.
+        """
         with self._writing() as connection:
-            if not leases.lock_if_current(connection, lease):
-                return False
-            for table in (events, snapshot_table):
-                connection.execute(sa.delete(table).where(table.c.bandit == lease.bandit))
-            connection.execute(sa.delete(bandits).where(bandits.c.id == lease.bandit))
-            return True
+            return deletion.mark(connection, lease)
+
+    def delete_page(self, size: int) -> bool:
+        """Deletes so many events of a deleted bandit, or its row; False if nothing is left."""
+        with self._writing() as connection:
+            return deletion.delete_page(connection, size)
 
     # leases
 
