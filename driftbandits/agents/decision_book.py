@@ -12,7 +12,7 @@ decides the same, bit for bit.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -252,5 +252,10 @@ class DecisionBook:
 
     def widen(self, slots: int) -> None:
         """Grows the policy's memory, with everything that it has learned in place."""
+        for _ in self.widening(slots):
+            pass
+
+    def widening(self, slots: int) -> Iterator[None]:
+        """`widen` step by step; nothing else may be asked of the book meanwhile."""
         self.arms.widen(slots)
-        self.open.tickets = self.learner.grow(slots, self.open.tickets)
+        yield from self.open.reshape(self.learner.grow(slots), self.learner.ticket_width)

@@ -186,12 +186,13 @@ class Learner:
         )[0]  # fmt: skip
         self._programs.learn(state, none, self._tickets, self._rewards)
 
-    def grow(self, num_arms: int, tickets: np.ndarray) -> np.ndarray:
-        """More arms, which start from the prior; gives the open tickets in their new shape."""
+    def grow(self, num_arms: int) -> Callable[[np.ndarray], np.ndarray]:
+        """More arms, which start from the prior; gives what brings tickets into their new shape."""
         arms, state, layout = self.spec.num_arms, self._state, self._programs.ticket
         self._shape(self.spec._replace(num_arms=num_arms))
         self._state = on_device(grown(state, self._fresh(), arms, num_arms - arms))
-        return rows_grown(tickets, layout, self._programs.ticket, arms, num_arms - arms)
+        more, after = num_arms - arms, self._programs.ticket
+        return lambda tickets: rows_grown(tickets, layout, after, arms, more)
 
     def state(self) -> dict[str, np.ndarray]:
         """Every array of the state, by its path."""

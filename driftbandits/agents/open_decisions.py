@@ -1,5 +1,6 @@
 """Decisions that wait for their rewards: their tickets in one table, oldest first."""
 
+from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from driftbandits.agents.learner import Acts
 from driftbandits.agents.packed_tickets import WORD
 
 FIRST_ROWS = 64
+PAGE = 1024  # rows that change their shape at once
 
 
 class OpenDecision(NamedTuple):
@@ -49,6 +51,15 @@ class OpenDecisions:
         kept = self.waiting.pop(id)
         (self._free if self._held is None else self._held).append(kept.row)
         return kept
+
+    def reshape(self, shaped: Callable[[np.ndarray], np.ndarray], width: int) -> Iterator[None]:
+        """All tickets in another shape, page by page."""
+        tickets = np.zeros((len(self.tickets), width), WORD)
+        for first in range(0, len(tickets), PAGE):
+            page = slice(first, first + PAGE)
+            tickets[page] = shaped(self.tickets[page])
+            yield
+        self.tickets = tickets
 
     def hold(self) -> None:
         """From now on no row that is in use is used again, as another thread reads them."""

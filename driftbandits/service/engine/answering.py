@@ -1,7 +1,7 @@
 """A bandit answers its calls, those of one kind together."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from driftbandits.service.engine.commands import (
@@ -52,16 +52,26 @@ def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) ->
             for call, command in zip(calls, commands, strict=True)
         ]
     else:
-        yield [Reply(call, change_or_inspect(live, call.command, now)) for call in calls]
+        (call,) = calls
+        must_grow = yield from growing(live, call.command)
+        yield [Reply(call, must_grow or change_or_inspect(live, call.command, now))]
+
+
+def growing(live: LiveBandit, command: Command) -> Generator[None, None, MustGrow | None]:
+    """Makes room for a new arm, where what it takes is compiled."""
+    if not isinstance(command, ChangeArm) or command.kind != "arm_added":
+        return None
+    if live.must_grow_for(command.name):
+        slots = 2 * live.book.arms.slots
+        if slots > command.prepared:
+            return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
+        yield from live.book.widening(slots)
+    return None
 
 
 def change_or_inspect(live: LiveBandit, command: Command, now: float) -> Any:
     try:
         if isinstance(command, ChangeArm):
-            slots = 2 * live.book.arms.slots
-            grows = command.kind == "arm_added" and live.must_grow_for(command.name)
-            if grows and slots > command.prepared:
-                return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
             live.change_arm(command.kind, command.name, now)
             return command.then(live)
         assert isinstance(command, Inspect)

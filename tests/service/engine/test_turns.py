@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from driftbandits.agents import open_decisions
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.requests import Request
 from driftbandits.service.engine import answering, pace, turns
@@ -244,6 +245,28 @@ def test_the_engine_compiles_nothing_for_an_arm(store: Store) -> None:
         assert await engine.submit("busy", command._replace(prepared=4)) == 4
 
     play(store, story)
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_others_are_answered_while_a_bandit_grows(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(open_decisions, "PAGE", 1)
+
+    async def story(engine: Engine) -> None:
+        await revived(engine)
+        made = await many(engine)
+        order: list[str] = []
+        command = ChangeArm("arm_added", "c", lambda live: live.book.arms.slots, prepared=4)
+        noted(order, grown := engine.submit("busy", command), "grown")
+        noted(order, one(engine, "other", "x"), "other")
+        assert await grown == 4
+        assert order == ["other", "grown"]
+        rewards = [(each.id, 1.0) for each in made]
+        assert set(await engine.submit("busy", Reward(rewards))) == {"learned"}
+
+    play(store, story)
+    row = store.bandit("busy")
+    again = revive(store, row, store.claim(row.id, "first", "http://first", 60.0))
+    assert (again.mismatches, again.live.book.arms.slots) == (0, 4)
 
 
 def test_a_round_ends_with_its_slice(monkeypatch: pytest.MonkeyPatch) -> None:
