@@ -5,7 +5,7 @@ simulation does. Whatever would leave a memory that the policy cannot use is ref
 nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
