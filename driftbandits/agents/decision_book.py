@@ -47,19 +47,24 @@ class RewardBatch(NamedTuple):
     new: dict[str, float]  # what is to be learned, by id
 
 
+def spec_of(settings: AgentSettings, slots: int) -> BanditSpec:
+    """What the policy is told of the problem, with so many slots for arms."""
+    return BanditSpec(
+        num_arms=slots,
+        context_dim=len(settings.context),
+        horizon=settings.horizon,
+        reward_range=settings.reward_range,
+        noise=settings.noise,
+    )
+
+
 class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
     def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
         self.settings = checks.settings(settings)
         self.arms = Arms(arms)
-        spec = BanditSpec(
-            num_arms=len(arms),
-            context_dim=len(self.settings.context),
-            horizon=self.settings.horizon,
-            reward_range=self.settings.reward_range,
-            noise=self.settings.noise,
-        )
+        spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
         self.open = OpenDecisions(self.learner.ticket_width)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered

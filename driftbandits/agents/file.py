@@ -3,27 +3,44 @@
     driftbandits agent 2 SHA256
     NumPy's npz, without pickle: `about` is JSON, `state` the policy's arrays by their paths
 
-A file that is damaged, or of a newer version, is refused before anything is built from it.
+A file that is damaged, or of a newer version, is refused before anything is built from it. One with
+a right checksum and wrong contents is refused, too, and takes no more memory than one of its size.
 """
 
 import hashlib
-import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from driftbandits import __version__, check
-from driftbandits.agents.decision_book import DecisionBook
+from driftbandits.agents import checks
+from driftbandits.agents.array_file import read_arrays, write_arrays
+from driftbandits.agents.decision_book import DecisionBook, spec_of
+from driftbandits.agents.file_checks import (
+    check_about,
+    check_decisions,
+    check_rehearsal,
+    check_state,
+    check_tickets,
+)
+from driftbandits.agents.learner import state_shapes, wanted_shapes
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.settings import AgentSettings
 from driftbandits.atomic_file import write_atomically
+from driftbandits.error_text import first_line
 
 VERSION = 2
+# What reading wrong contents may raise.
+WRONG = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,
+    NotImplementedError, zipfile.BadZipFile,
+)  # fmt: skip
 FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 
 
@@ -40,14 +57,23 @@ def to_bytes(book: DecisionBook) -> bytes:
 
 
 def packed(arrays: dict[str, np.ndarray]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    body = buffer.getvalue()
+    body = write_arrays(arrays)
     digest = hashlib.sha256(body).hexdigest()
     return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
 
 
 def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
+    version, arrays = unpacked(content, name)
+    try:
+        return restored(arrays, name, version)
+    except check.InputError:
+        raise
+    except WRONG as error:
+        raise unusable(name, error) from None
+
+
+def unpacked(content: bytes, name: str) -> tuple[int, dict[str, np.ndarray]]:
+    """The version of a file, and its arrays."""
     found = FIRST_LINE.match(content[:128])
     if not found:
         check.fail(name, "a file that Agent.save wrote", content[:20])
@@ -58,8 +84,16 @@ def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
     if hashlib.sha256(body).hexdigest().encode() != found[2]:
         message = f"{name} is damaged (its checksum does not match); use an older copy"
         raise check.InputError(message)
-    with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-        return restored(dict(arrays), name, int(found[1]))
+    try:
+        return int(found[1]), read_arrays(body)
+    except WRONG as error:
+        raise unusable(name, error) from None
+
+
+def unusable(name: str, error: Exception) -> check.InputError:
+    return check.InputError(
+        f"{name} does not hold an agent ({first_line(error)}); use an older copy"
+    )
 
 
 def arrays_of(book: DecisionBook) -> dict[str, np.ndarray]:
@@ -98,24 +132,26 @@ def plain(number: np.generic) -> object:
 
 def restored(arrays: dict[str, np.ndarray], name: str, version: int) -> DecisionBook:
     about = json.loads(arrays["about"].tobytes())
-    settings = AgentSettings(**{key: about[key] for key in AgentSettings._fields})
-    book = DecisionBook(about["arms"], settings)
-    if arrays["slots"] > len(about["arms"]):
-        book.widen(int(arrays["slots"]))
-    for arm in about["retired"]:
-        book.retire_arm(arm)
-    state = {
-        path.removeprefix("state"): array
-        for path, array in arrays.items()
-        if path.startswith("state")
-    }
+    check_about(about, arrays["slots"])
+    check_decisions(about, arrays["laws"])
+    settings = checks.settings(AgentSettings(**{key: about[key] for key in AgentSettings._fields}))
+    paths = [path for path in arrays if path.startswith("state")]
+    state = {path.removeprefix("state"): arrays[path] for path in paths}
     if version == 1:
         state = renamed(state, about["policy"])
-    try:
-        book.learner.set_state(state, about["decisions"])
-    except ValueError:
+    spec = spec_of(settings, int(arrays["slots"]))
+    if state_shapes(state) != wanted_shapes(settings.policy, spec):  # before any memory is taken
         rule = f"of a policy whose memory is as in driftbandits {__version__}"
         check.fail(name, rule, f"{about['policy']} of driftbandits {about['driftbandits']}")
+    check_state(state)
+    book = DecisionBook(about["arms"], settings)
+    if spec.num_arms > len(about["arms"]):
+        book.widen(spec.num_arms)
+    for arm in about["retired"]:
+        book.retire_arm(arm)
+    check_tickets(arrays["tickets"], book.learner.ticket_layout, len(about["open"]))
+    book.learner.set_state(state, about["decisions"])
+    check_rehearsal(*book.learner.rehearse())
     book.now, book.rewards, book.expired = (about[key] for key in ("clock", "rewards", "expired"))
     restore_decisions(book, about, arrays["laws"], arrays["tickets"])
     return book

@@ -25,6 +25,7 @@ from driftbandits.simulation import compiling
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.engine import block_keys
 
+REHEARSED = 16  # decisions that show whether a state makes sense
 TOGETHER = 256  # decisions or rewards in one call of a program, at the most
 
 
@@ -42,6 +43,7 @@ class Programs(NamedTuple):
     learn: Callable[..., State]
     ticket: Layout
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
+    blank: State  # shapes and types of a state
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +56,7 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, ticket)
     loop = partial(compiling.jit, donate_argnums=0)
-    return Programs(compiling.jit(policy.init), loop(act), loop(learn), ticket, still)
+    return Programs(compiling.jit(policy.init), loop(act), loop(learn), ticket, still, blank)
 
 
 def acting(
@@ -141,6 +143,10 @@ class Learner:
     def ticket_width(self) -> int:
         return self._programs.ticket.width
 
+    @property
+    def ticket_layout(self) -> Layout:
+        return self._programs.ticket
+
     def _fresh(self) -> State:
         with jax.default_device(agents_device()):
             return bound(self._programs.init(self._start))
@@ -189,6 +195,17 @@ class Learner:
         )[0]  # fmt: skip
         self._programs.learn(state, none, self._tickets, self._rewards)
 
+    def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Probabilities of a few decisions, and the state after their rewards; made on a copy."""
+        count, everyone = np.int32(REHEARSED), np.ones_like(self._available)
+        state, _, probabilities, tickets = self._programs.act(
+            on_device(self._state), np.int32(self.decisions), count, self._words,
+            np.zeros_like(self._contexts), everyone,
+        )  # fmt: skip
+        rewards = np.resize(np.array(self.spec.reward_range, np.float32), TOGETHER)
+        state = self._programs.learn(state, count, np.asarray(tickets), rewards)
+        return np.asarray(probabilities)[:REHEARSED], arrays_by_path(state)
+
     def grow(self, num_arms: int, tickets: np.ndarray) -> np.ndarray:
         """More arms, which start from the prior; gives the open tickets in their new shape."""
         arms, state, layout = self.spec.num_arms, self._state, self._programs.ticket
@@ -198,18 +215,38 @@ class Learner:
 
     def state(self) -> dict[str, np.ndarray]:
         """Every array of the state, by its path."""
-        leaves, _ = jax.tree_util.tree_flatten_with_path(self._state)
-        return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in leaves}
+        return arrays_by_path(self._state)
 
     def set_state(self, arrays: dict[str, np.ndarray], decisions: int) -> None:
         """Goes on from a state; one of other names or shapes is refused with a ValueError."""
-        leaves, shape = jax.tree_util.tree_flatten_with_path(self._state)
-        wanted = {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
-        given = {name: (array.shape, array.dtype) for name, array in arrays.items()}
-        if given != wanted:
+        wanted = shapes_by_path(self._state)
+        if state_shapes(arrays) != wanted:
             raise ValueError("a state of another shape")
-        state = jax.tree.unflatten(shape, [arrays[name] for name in wanted])
+        structure = jax.tree.structure(self._state)
+        state = jax.tree.unflatten(structure, [arrays[name] for name in wanted])
         self._state, self.decisions = on_device(state), decisions
+
+
+def arrays_by_path(state: State) -> dict[str, np.ndarray]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in leaves}
+
+
+Shapes = dict[str, tuple[tuple[int, ...], np.dtype]]  # of the arrays of a state, by their paths
+
+
+def shapes_by_path(state: State) -> Shapes:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
+
+
+def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
+    return {path: (array.shape, array.dtype) for path, array in arrays.items()}
+
+
+def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
+    """Those of a policy's state, found without making one."""
+    return shapes_by_path(programs_for(build_policy(policy, spec), spec).blank)
 
 
 def on_device(state: PyTree) -> State:
