@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from driftbandits import __version__, check
 from driftbandits.agents import checks
 from driftbandits.agents.array_file import read_arrays, write_arrays
 from driftbandits.agents.decision_book import DecisionBook, spec_of
+from driftbandits.agents.file_changes import Contents, continued
 from driftbandits.agents.file_checks import (
     check_about,
     check_decisions,
@@ -53,39 +55,51 @@ def read_book(path: Path) -> DecisionBook:
 
 
 def to_bytes(book: DecisionBook) -> bytes:
-    return packed(arrays_of(book))
+    return packed(contents_of(book))
 
 
-def packed(arrays: dict[str, np.ndarray]) -> bytes:
-    body = write_arrays(arrays)
+def packed(contents: Contents) -> bytes:
+    about = json.dumps(contents.about, default=plain).encode()
+    body = write_arrays({"about": np.frombuffer(about, np.uint8), **contents.arrays})
     digest = hashlib.sha256(body).hexdigest()
     return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
 
 
-def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
-    version, arrays = unpacked(content, name)
+def from_bytes(
+    content: bytes, name: str = "the agent", changes: Sequence[bytes] = ()
+) -> DecisionBook:
+    """From a file, and what has changed since, in order (`file_changes`)."""
+    parts = [unpacked(part, name) for part in (content, *changes)]
     try:
-        return restored(arrays, name, version)
+        return restored(continued([part for _, part in parts]), name, version=parts[-1][0])
     except check.InputError:
         raise
     except WRONG as error:
         raise unusable(name, error) from None
 
 
-def unpacked(content: bytes, name: str) -> tuple[int, dict[str, np.ndarray]]:
-    """The version of a file, and its arrays."""
+def is_intact(content: bytes) -> bool:
+    """Whether its checksum is right."""
+    found = FIRST_LINE.match(content[:128])
+    if not found:
+        return False
+    return hashlib.sha256(content[found.end() :]).hexdigest().encode() == found[2]
+
+
+def unpacked(content: bytes, name: str) -> tuple[int, Contents]:
+    """The version of a file, and what is in it."""
     found = FIRST_LINE.match(content[:128])
     if not found:
         check.fail(name, "a file that Agent.save wrote", content[:20])
     if int(found[1]) > VERSION:
         rule = f"of version {VERSION} or older (install a newer driftbandits to read it)"
         check.fail(name, rule, f"version {int(found[1])}")
-    body = content[found.end() :]
-    if hashlib.sha256(body).hexdigest().encode() != found[2]:
+    if not is_intact(content):
         message = f"{name} is damaged (its checksum does not match); use an older copy"
         raise check.InputError(message)
     try:
-        return int(found[1]), read_arrays(body)
+        arrays = read_arrays(content[found.end() :])
+        return int(found[1]), Contents(json.loads(arrays.pop("about").tobytes()), arrays)
     except WRONG as error:
         raise unusable(name, error) from None
 
@@ -96,13 +110,17 @@ def unusable(name: str, error: Exception) -> check.InputError:
     )
 
 
-def arrays_of(book: DecisionBook) -> dict[str, np.ndarray]:
-    """Copies; `laws` is how files have always called the probabilities."""
+def contents_of(book: DecisionBook, ids: Iterable[str] | None = None) -> Contents:
+    """Copies, of all open decisions or of some; `laws` is how files have always called the
+    probabilities.
+    """
     waiting, past = book.open.waiting, book.past
+    if ids is not None:
+        waiting = {id: waiting[id] for id in ids}
     about = {
         "driftbandits": __version__,
         **book.settings._asdict(),
-        "arms": book.arms.names,
+        "arms": list(book.arms.names),
         "retired": book.arms.retired,
         **book.counts._asdict(),
         "clock": book.now,
@@ -116,13 +134,13 @@ def arrays_of(book: DecisionBook) -> dict[str, np.ndarray]:
     }
     probabilities = [kept.probabilities for kept in waiting.values()]
     probabilities += [kept.probabilities for kept in past.values()]
-    return {
-        "about": np.frombuffer(json.dumps(about, default=plain).encode(), np.uint8),
+    arrays = {
         "laws": np.concatenate([np.zeros(0, np.float32), *probabilities]),
         "tickets": book.open.tickets_of(list(waiting)),
         "slots": np.array(book.arms.slots),
         **{f"state{path}": array for path, array in book.learner.state().items()},
     }
+    return Contents(about, arrays)
 
 
 def plain(number: np.generic) -> object:
@@ -130,8 +148,8 @@ def plain(number: np.generic) -> object:
     return number.item()
 
 
-def restored(arrays: dict[str, np.ndarray], name: str, version: int) -> DecisionBook:
-    about = json.loads(arrays["about"].tobytes())
+def restored(contents: Contents, name: str, version: int) -> DecisionBook:
+    about, arrays = contents
     check_about(about, arrays["slots"])
     check_decisions(about, arrays["laws"])
     settings = checks.settings(AgentSettings(**{key: about[key] for key in AgentSettings._fields}))

@@ -144,6 +144,10 @@ class Learner:
         return self._programs.ticket.width
 
     @property
+    def state_bytes(self) -> int:
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(self._state))
+
+    @property
     def ticket_layout(self) -> Layout:
         return self._programs.ticket
 

@@ -5,6 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.settings import AgentSettings
 from driftbandits.logs.events import policy_input, probabilities_of
@@ -36,8 +37,12 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
 
 def new_book(config: dict[str, Any], remember: int) -> DecisionBook:
     """The book of a bandit before its first event."""
+    return DecisionBook(config["arms"], settings_of(config, remember))
+
+
+def settings_of(config: dict[str, Any], remember: int) -> AgentSettings:
     settings = {key: value for key, value in config.items() if key != "arms"}
-    return DecisionBook(config["arms"], AgentSettings(**settings, remember=remember))
+    return checks.settings(AgentSettings(**settings, remember=remember))
 
 
 def replay(book: DecisionBook, events: list[Event]) -> int:

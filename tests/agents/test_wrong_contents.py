@@ -1,7 +1,6 @@
 """Files with a right checksum and wrong contents are refused, or are agents that work."""
 
 import io
-import json
 import tracemalloc
 import zipfile
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from driftbandits import InputError
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, packed, to_bytes, unpacked
+from driftbandits.agents.file_changes import Contents
 from tests.conftest import SOAK
 
 MUTATIONS = 2000 if SOAK else 200
@@ -34,15 +34,11 @@ def agent(policy: str) -> Agent:
 
 
 def arrays_and_about(content: bytes) -> tuple[Arrays, dict[str, Any]]:
-    _, arrays = unpacked(content, "it")
-    return arrays, json.loads(arrays["about"].tobytes())
+    _, (about, arrays) = unpacked(content, "it")
+    return arrays, about
 
 
-def with_about(arrays: Arrays, about: object) -> Arrays:
-    return {**arrays, "about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
-
-
-def mutated_about(rng: np.random.Generator, about: dict[str, Any]) -> object:
+def mutated_about(rng: np.random.Generator, about: dict[str, Any]) -> dict[str, Any]:
     """One value of the description, at any depth, is odd, or gone."""
     place: Any = about
     key: Any = rng.choice(list(about))
@@ -76,12 +72,12 @@ def mutated(rng: np.random.Generator, content: bytes) -> bytes:
     arrays, about = arrays_and_about(content)
     name = rng.choice(list(arrays))
     if rng.random() < 0.5:
-        return packed(with_about(arrays, mutated_about(rng, about)))
+        return packed(Contents(mutated_about(rng, about), arrays))
     if rng.random() < 0.1:
         del arrays[name]
     else:
         arrays[name] = mutated_array(rng, arrays[name])
-    return packed(arrays)
+    return packed(Contents(about, arrays))
 
 
 def works(found: Agent) -> None:
@@ -121,7 +117,7 @@ WRONG = {
 def test_a_wrong_description_is_refused(key: str) -> None:
     arrays, about = arrays_and_about(to_bytes(agent("thompson")._book))
     with pytest.raises(InputError, match=REFUSED):
-        from_bytes(packed(with_about(arrays, {**about, key: WRONG[key]})))
+        from_bytes(packed(Contents({**about, key: WRONG[key]}, arrays)))
 
 
 ENTRIES = [
@@ -141,10 +137,10 @@ def test_a_wrong_decision_is_refused(entry: list) -> None:
     arrays["tickets"] = np.append(arrays["tickets"], arrays["tickets"][:1], axis=0)
     arrays["laws"] = np.append(arrays["laws"], [0.5, 0.5]).astype(np.float32)
     about["decisions"] += 1
-    right = with_about(arrays, {**about, "open": [*about["open"], ["x", 0, 2, 50.0]]})
+    right = Contents({**about, "open": [*about["open"], ["x", 0, 2, 50.0]]}, arrays)
     assert from_bytes(packed(right)).open.waiting["x"].arm == 0
     with pytest.raises(InputError, match="does not hold an agent"):
-        from_bytes(packed(with_about(arrays, {**about, "open": [*about["open"], entry]})))
+        from_bytes(packed(Contents({**about, "open": [*about["open"], entry]}, arrays)))
 
 
 def archive(header: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -166,7 +162,7 @@ BOMBS = [archive(HUGE), archive(NEGATIVE), archive(OBJECTS), archive(HUGE, zipfi
 @pytest.mark.parametrize("number", range(len(BOMBS)))
 def test_what_a_file_declares_takes_no_memory(number: int, monkeypatch) -> None:
     monkeypatch.setattr("driftbandits.agents.file.write_arrays", lambda _: BOMBS[number])
-    content = packed({})
+    content = packed(Contents({}, {}))
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match="does not hold an agent"):

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
-from driftbandits.agents.file import arrays_of
 from driftbandits.agents.requests import DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
@@ -27,6 +26,7 @@ from driftbandits.logs.events import FLOAT, past_decision, probability_table
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.monitor import Monitor
+from driftbandits.service.engine.snapshot_chain import NextSnapshot, SnapshotChain
 from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import (
     BanditRow,
@@ -55,6 +55,7 @@ class LiveBandit:
         self.row, self.lease, self.book = row, lease, book
         self.seq = seq  # of the last event that the book has seen
         self.snapshot_seq = seq
+        self.snapshots = SnapshotChain()
         self.events: list[Event] = []  # not yet committed
         self.monitor = Monitor(len(book.arms.names))
         self.lost = False  # another worker has it now
@@ -207,6 +208,7 @@ class LiveBandit:
     def to_be_written(self) -> Entry:
         """What was noted; it counts as written from now on."""
         entry = Entry(self.lease, last_seq=self.seq, events=self.events)
+        self.snapshots.note(self.events)
         self.seq, self.events = self.seq + len(self.events), []
         return entry
 
@@ -223,10 +225,11 @@ class LiveBandit:
             elif group.kind == "expiry":
                 self.monitor.expired_many(group.ids, group.time)
 
-    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
-        """The book as it is after its last event, which must be in the log, as copies."""
+    def snapshot(self) -> NextSnapshot:
+        """The book as it is after its last event, which must be in the log."""
         assert not self.events, "a snapshot holds committed events only"
-        return self.seq, arrays_of(self.book)
+        self.snapshot_seq = self.seq
+        return self.snapshots.next(self.book, self.seq)
 
 
 def new_ids(count: int) -> Iterator[str]:

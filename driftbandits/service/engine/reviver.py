@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from math import inf
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.decision_book import DecisionBook
-from driftbandits.agents.file import from_bytes
+from driftbandits.agents.file import from_bytes, is_intact
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
-from driftbandits.logs.replay import new_book, replay
+from driftbandits.logs.replay import new_book, replay, settings_of
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.monitor import CAPACITY
@@ -90,27 +90,69 @@ class Reviver:
 
 
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
-    """A bandit from its newest undamaged snapshot and the log after it."""
-    book, seq = newest_book(store, row)
+    """A bandit from its newest snapshot that can be used, and the log after it."""
+    for book, seq in books(store, row):
+        try:
+            last, mismatches = replay_rest(store, row, book, seq)
+        except Exception as error:
+            if not seq or isinstance(error, SQLAlchemyError):  # there is nothing else to try
+                raise
+            log.warning("a snapshot of %r does not fit its log: %r", row.name, error)
+            continue
+        live = LiveBandit(row, lease, book, last)
+        fill_monitor(live, store)
+        return Revived(live, mismatches)
+    raise AssertionError("the log alone is always tried")
+
+
+def replay_rest(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> tuple[int, int]:
+    """The seq of the last event, and how many decisions came out differently."""
     mismatches = 0
     while events := store.events(row.id, seq):
         mismatches += replay(book, events)
         seq += len(events)
-    live = LiveBandit(row, lease, book, seq)
-    fill_monitor(live, store)
-    return Revived(live, mismatches)
+    return seq, mismatches
 
 
 def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
     """With the seq of its last event."""
+    return next(books(store, row))
+
+
+def books(store: Store, row: BanditRow) -> Iterator[tuple[DecisionBook, int]]:
+    """From each snapshot that can be used, the newest first, and from the log alone."""
     for age in (0, 1):
         kept = store.read_snapshot(row.id, age)
         if kept:
-            try:
-                return from_bytes(kept[1]), kept[0]
-            except InputError as error:  # the log has it all, too
-                log.warning("a snapshot of %r is not used: %s", row.name, error)
-    return new_book(row.config, remember=0), 0
+            changes = store.read_changes(row.id, kept[0])
+            for count in sorted({intact(changes), 0}, reverse=True):
+                whole = [kept, *changes[:count]]
+                seq, (base, *rest) = whole[-1][0], [blob for _, blob in whole]
+                try:
+                    book = from_bytes(base, changes=rest)
+                    check_fit(store, row, book, seq)
+                except InputError as error:  # the log has it all, too
+                    log.warning("a snapshot of %r is not used: %s", row.name, error)
+                else:
+                    yield book, seq
+    yield new_book(row.config, remember=0), 0
+
+
+def intact(changes: list[tuple[int, bytes]]) -> int:
+    """How many can be read, one after the other."""
+    for count, (_, blob) in enumerate(changes):
+        if not is_intact(blob):
+            return count
+    return len(changes)
+
+
+def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> None:
+    """A snapshot of another bandit, or of a log that had gone further, is refused."""
+    arms, settings = row.config["arms"], settings_of(row.config, remember=0)
+    if (book.settings, book.arms.names[: len(arms)]) != (settings, arms):
+        raise InputError("it is of a bandit with other settings")
+    if sum(book.counts) > seq or not store.events(row.id, seq - 1, limit=1):
+        raise InputError("it does not fit the log")
 
 
 def fill_monitor(live: LiveBandit, store: Store) -> None:

@@ -68,6 +68,16 @@ snapshots = sa.Table(
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 
+# What has changed since a snapshot, so that not all of it is written each time.
+snapshot_changes = sa.Table(
+    "snapshot_changes",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("base", sa.BigInteger, primary_key=True, autoincrement=False),  # its seq
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("blob", sa.LargeBinary, nullable=False),
+)
+
 keys = sa.Table(
     "service_keys",
     metadata,

@@ -28,7 +28,14 @@ from driftbandits.service.store.records import (
     LoggedDecision,
     Snapshot,
 )
-from driftbandits.service.store.schema import bandits, events, keys, now, workers
+from driftbandits.service.store.schema import (
+    bandits,
+    events,
+    keys,
+    now,
+    snapshot_changes,
+    workers,
+)
 from driftbandits.service.store.schema import snapshots as snapshot_table
 from driftbandits.service.store.versions import (
     OlderWorkersError,
@@ -117,7 +124,7 @@ class Store:
         with self._writing() as connection:
             if not leases.lock_if_current(connection, lease):
                 return False
-            for table in (events, snapshot_table):
+            for table in (events, snapshot_changes, snapshot_table):
                 connection.execute(sa.delete(table).where(table.c.bandit == lease.bandit))
             connection.execute(sa.delete(bandits).where(bandits.c.id == lease.bandit))
             return True
@@ -221,20 +228,33 @@ class Store:
     # snapshots
 
     def write_snapshots(self, new: list[Snapshot]) -> set[int]:
-        """Keeps the newest two of each bandit; gives the ids of those without a valid lease."""
+        """Keeps the newest two whole ones of each bandit, with the changes since.
+
+        Returns the ids of bandits without a valid lease: of these, nothing is written.
+        """
         lost: set[int] = set()
         with self._writing() as connection:
-            for lease, seq, blob in sorted(new, key=itemgetter(0)):  # locked as by `append`
-                if leases.lock_if_current(connection, lease):
-                    snapshots.write(connection, lease.bandit, seq, blob)
+            for snapshot in sorted(new, key=itemgetter(0)):  # locked as by `append`
+                if leases.lock_if_current(connection, snapshot.lease):
+                    snapshots.write(connection, snapshot)
                 else:
-                    lost.add(lease.bandit)
+                    lost.add(snapshot.lease.bandit)
         return lost
 
     def read_snapshot(self, bandit: int, newest: int = 0) -> tuple[int, bytes] | None:
-        """The newest snapshot and its seq, or with `newest=1` the one before."""
+        """The newest whole snapshot and its seq, or with `newest=1` the one before."""
         with self._reading() as connection:
             return snapshots.read(connection, bandit, newest)
+
+    def read_changes(self, bandit: int, base: int) -> list[tuple[int, bytes]]:
+        """What has changed since a whole snapshot, in order, each with its seq."""
+        with self._reading() as connection:
+            return snapshots.read_changes(connection, bandit, base)
+
+    def are_kept(self, written: list[Snapshot]) -> list[bool]:
+        """Whether each reads back as it was written."""
+        with self._reading() as connection:
+            return [snapshots.is_kept(connection, snapshot) for snapshot in written]
 
     # keys
 
