@@ -65,6 +65,11 @@ def packed(contents: Contents) -> bytes:
     return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
 
 
+def merged(content: bytes, changes: Sequence[bytes]) -> bytes:
+    """A file and what has changed since as one file."""
+    return packed(continued([unpacked(part, "it")[1] for part in (content, *changes)]))
+
+
 def from_bytes(
     content: bytes, name: str = "the agent", changes: Sequence[bytes] = ()
 ) -> DecisionBook:

@@ -39,4 +39,5 @@ def continued(parts: Sequence[Contents]) -> Contents:
         probabilities.append(part.arrays["laws"][np.repeat(stays, sizes)])
         tickets.append(part.arrays["tickets"][stays])
     together = {"laws": np.concatenate(probabilities), "tickets": np.concatenate(tickets)}
-    return Contents({**about, "open": entries}, {**arrays, **together})
+    rest = {key: value for key, value in about.items() if key != "closed"}
+    return Contents({**rest, "open": entries}, {**arrays, **together})

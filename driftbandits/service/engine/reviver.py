@@ -17,6 +17,7 @@ from driftbandits.logs.replay import new_book, replay, settings_of
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.monitor import CAPACITY
+from driftbandits.service.engine.snapshot_chain import Base, SnapshotChain
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.metrics import Metrics
@@ -89,53 +90,74 @@ class Reviver:
         return live
 
 
+class FromSnapshot(NamedTuple):
+    """What a snapshot says, or None of it for the log alone."""
+
+    book: DecisionBook
+    seq: int  # of the last event that it has seen
+    chain: SnapshotChain  # that the next snapshot goes on with
+
+
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
     """A bandit from its newest snapshot that can be used, and the log after it."""
-    for book, seq in books(store, row):
+    for found in from_snapshots(store, row):
         try:
-            last, mismatches = replay_rest(store, row, book, seq)
+            last, mismatches = replay_rest(store, row, found)
         except Exception as error:
-            if not seq or isinstance(error, SQLAlchemyError):  # there is nothing else to try
+            if not found.seq or isinstance(error, SQLAlchemyError):  # there is nothing else to try
                 raise
             log.warning("a snapshot of %r does not fit its log: %r", row.name, error)
             continue
-        live = LiveBandit(row, lease, book, last)
+        live = LiveBandit(row, lease, found.book, last)
+        live.snapshot_seq, live.snapshots = found.seq, found.chain
         fill_monitor(live, store)
         return Revived(live, mismatches)
     raise AssertionError("the log alone is always tried")
 
 
-def replay_rest(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> tuple[int, int]:
+def replay_rest(store: Store, row: BanditRow, found: FromSnapshot) -> tuple[int, int]:
     """The seq of the last event, and how many decisions came out differently."""
-    mismatches = 0
+    seq, mismatches = found.seq, 0
     while events := store.events(row.id, seq):
-        mismatches += replay(book, events)
+        mismatches += replay(found.book, events)
+        found.chain.note(events)
         seq += len(events)
     return seq, mismatches
 
 
 def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
     """With the seq of its last event."""
-    return next(books(store, row))
+    found = next(from_snapshots(store, row))
+    return found.book, found.seq
 
 
-def books(store: Store, row: BanditRow) -> Iterator[tuple[DecisionBook, int]]:
+def from_snapshots(store: Store, row: BanditRow) -> Iterator[FromSnapshot]:
     """From each snapshot that can be used, the newest first, and from the log alone."""
     for age in (0, 1):
         kept = store.read_snapshot(row.id, age)
-        if kept:
-            changes = store.read_changes(row.id, kept[0])
-            for count in sorted({intact(changes), 0}, reverse=True):
-                whole = [kept, *changes[:count]]
-                seq, (base, *rest) = whole[-1][0], [blob for _, blob in whole]
-                try:
-                    book = from_bytes(base, changes=rest)
-                    check_fit(store, row, book, seq)
-                except InputError as error:  # the log has it all, too
-                    log.warning("a snapshot of %r is not used: %s", row.name, error)
-                else:
-                    yield book, seq
-    yield new_book(row.config, remember=0), 0
+        if kept is None:
+            break
+        changes = store.read_changes(row.id, kept[0])
+        for count in sorted({intact(changes), 0}, reverse=True):
+            try:
+                found = from_snapshot(store, row, kept, changes[:count])
+            except InputError as error:  # the log has it all, too
+                log.warning("a snapshot of %r is not used: %s", row.name, error)
+                continue
+            is_all = age == 0 and count == len(changes)
+            yield found if is_all else found._replace(chain=SnapshotChain())
+    yield FromSnapshot(new_book(row.config, remember=0), 0, SnapshotChain())
+
+
+def from_snapshot(
+    store: Store, row: BanditRow, whole: tuple[int, bytes], changes: list[tuple[int, bytes]]
+) -> FromSnapshot:
+    base, content = whole
+    seq, blobs = (changes or [whole])[-1][0], [blob for _, blob in changes]
+    book = from_bytes(content, changes=blobs)
+    check_fit(store, row, book, seq)
+    known = Base(base, len(content), book.arms.slots)
+    return FromSnapshot(book, seq, SnapshotChain(known, sum(map(len, blobs))))
 
 
 def intact(changes: list[tuple[int, bytes]]) -> int:

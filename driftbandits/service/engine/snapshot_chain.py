@@ -1,6 +1,7 @@
 """Snapshots by their size: a whole one, then what changes, until the changes are as large.
 
-So what is written per event is bounded, however many decisions are open.
+Then they are merged into a whole one, in the background. So what is written per event, and what the
+engine's thread has to copy, is bounded, however many decisions are open.
 """
 
 from collections.abc import Iterable
@@ -34,9 +35,9 @@ class NextSnapshot(NamedTuple):
 class SnapshotChain:
     """The snapshots of one bandit, and what has changed since the last one."""
 
-    def __init__(self) -> None:
-        self._base: Base | None = None
-        self._changed = 0  # bytes of all changes since the base
+    def __init__(self, base: Base | None = None, changed: int = 0) -> None:
+        self._base = base
+        self._changed = changed  # bytes of all changes since the base
         self._opened: dict[str, None] = {}  # since the last snapshot, and still open
         self._closed: list[str] = []  # of those that were open then
 
@@ -55,7 +56,7 @@ class SnapshotChain:
         base, slots = self._base, book.arms.slots
         opened, closed = self._opened, self._closed
         self._opened, self._closed = {}, []
-        if base is None or base.slots != slots or self._changed > base.size:
+        if base is None or base.slots != slots:
             return NextSnapshot(seq, contents_of(book), None, slots)
         about, arrays = contents_of(book, opened)
         return NextSnapshot(seq, Contents({**about, "closed": closed}, arrays), base.seq, slots)
@@ -65,6 +66,16 @@ class SnapshotChain:
             self._base, self._changed = Base(snapshot.seq, size, snapshot.slots), 0
         else:
             self._changed += size
+
+    def merged(self, seq: int, size: int) -> None:
+        """The base and all changes are one whole snapshot."""
+        assert self._base
+        self._base, self._changed = Base(seq, size, self._base.slots), 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the changes are as large as what they change."""
+        return self._base is not None and self._changed > self._base.size
 
     def broken(self) -> None:
         """The last snapshot is not in the store: the next one must be whole."""

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from driftbandits.agents.file import packed
+from driftbandits.agents.file import merged, packed
+from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.snapshot_chain import NextSnapshot
@@ -70,8 +71,25 @@ class SnapshotWriter:
     def _write_one(self, live: LiveBandit, snapshot: NextSnapshot) -> None:
         try:
             self._write([taken(live, snapshot)])
+            if live.snapshots.is_long:
+                self._merge(live)
         finally:
             self._writing.discard(live.row.name)
+
+    def _merge(self, live: LiveBandit) -> None:
+        """What is in the store already, without asking the engine's thread for anything."""
+        bandit = live.row.id
+        try:
+            base = self._store.read_snapshot(bandit)
+            changes = self._store.read_changes(bandit, base[0]) if base else []
+            if not base or not changes:
+                return
+            whole = merged(base[1], [blob for _, blob in changes])
+            row = Snapshot(live.lease, changes[-1][0], whole)
+            if not self._store.write_snapshots([row]) and all(self._store.are_kept([row])):
+                live.snapshots.merged(row.seq, len(whole))
+        except (SQLAlchemyError, InputError) as error:  # the next snapshot tries again
+            log.warning("snapshots of %r are not merged: %s", live.row.name, first_line(error))
 
     def _write(self, new: list[Taken]) -> None:
         """In one transaction, and read back."""

@@ -57,9 +57,10 @@ class Played:
         assert self.store.append([self.live.to_be_written()]) == set()
 
     def snapshot(self) -> int:
-        """The bytes that were written."""
-        self.writer.write_last([self.live])
-        return len(self.written[-1].blob)
+        """The bytes that were written first."""
+        count = len(self.written)
+        self.writer._write_one(self.live, self.live.snapshot())
+        return len(self.written[count].blob) if len(self.written) > count else 0
 
     def with_three_snapshots(self) -> "Played":
         """A whole one and two with changes, with some that were open before."""
@@ -115,26 +116,44 @@ def test_what_is_written_does_not_grow_with_what_is_open(store: Store, monkeypat
     assert sizes[20_000] < 1.1 * sizes[1_000]
 
 
-def test_a_whole_one_comes_when_the_changes_are_as_large(store: Store, monkeypatch) -> None:
+def test_changes_that_are_as_large_are_merged(store: Store, monkeypatch) -> None:
     played = Played(store, monkeypatch)
     played.decide(400)
+    asked = []
+    snapshot = played.live.snapshots.next
+    monkeypatch.setattr(
+        played.live.snapshots, "next", lambda *_: asked.append(snapshot(*_)) or asked[-1]
+    )
     played.snapshot()
     for _ in range(12):
         played.decide(100)
-        played.reward(
-            *range(played.live.book.counts.decisions - 50, played.live.book.counts.decisions)
-        )
+        made = played.live.book.counts.decisions
+        played.reward(*range(made - 50, made))
         played.snapshot()
     whole = [number for number, each in enumerate(played.written) if each.base is None]
     assert whole[0] == 0
     assert len(whole) > 1
+    assert [each.base is None for each in asked] == [True] + [False] * 12, (
+        "the engine copies changes"
+    )
     for start, end in pairwise(whole):
         sizes = [len(each.blob) for each in played.written[start:end]]
         assert sum(sizes[1:-1]) <= sizes[0] < sum(sizes[1:])
-    assert_same(revived(played).book, played.live.book)
+    assert_same(newest_book(store, played.live.row)[0], played.live.book)
     with store._reading() as connection:
         kept = connection.scalar(sa.text("SELECT count(DISTINCT base) FROM snapshot_changes"))
     assert kept <= 2, "older changes are deleted with what they belong to"
+
+
+def test_a_revived_bandit_goes_on_with_changes(store: Store, monkeypatch) -> None:
+    played = Played(store, monkeypatch).with_three_snapshots()
+    played.live = revived(played)
+    assert (played.live.snapshot_seq, played.live.seq) == (320, 322)
+    played.decide(1)
+    played.reward(9, 314)
+    played.snapshot()
+    assert played.written[-1].base == 300
+    assert_same(newest_book(store, played.live.row)[0], played.live.book)
 
 
 def test_after_more_arms_the_next_one_is_whole(store: Store, monkeypatch) -> None:
