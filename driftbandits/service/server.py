@@ -11,20 +11,23 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from driftbandits.check import fail
+from driftbandits.service.engine.worker import Worker
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.connections import Connections
 from driftbandits.service.http.keyring import digest_of, new_key
+from driftbandits.service.store.database import sqlite_file
 from driftbandits.service.store.store import Store
 
 GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
 LAST_WAIT = 1.0  # seconds, for each thread that is still there in the end
 BACKLOG = 2048  # connections waiting to be accepted
-SINGLE_WORKER = "alone"  # with SQLite; a restarted worker is the same one
+LEASE_SECONDS = 3.0
 
 
 def database_url(data: Path, database: str | None) -> str:
@@ -48,18 +51,18 @@ def serve(
         fail("--host", rule, host)
     if database and not public_url and host in ("0.0.0.0", "::"):
         fail("--url", f"given when --host is {host}, as other workers forward to it", None)
+    where = database_url(data, database)
     with ExitStack() as stack:
-        if not database:
-            stack.callback(lock_folder(data).release)
-        store = Store(database_url(data, database))
+        file = sqlite_file(where)
+        if file:
+            stack.callback(lock_folder(file.parent, bool(database)).release)
+        store = Store(where)
         stack.callback(store.close)
         listener = stack.enter_context(listen(host, port))
         port = listener.getsockname()[1]
         url = public_url or f"http://{host_in_url(host)}:{port}"
-        worker = (
-            SINGLE_WORKER if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
-        )
-        service = Service(store, worker, url, open_to_all=without_keys)
+        worker = single_worker(url) if file else one_of_many(url)
+        service = Service(store, worker, open_to_all=without_keys)
         if not without_keys:
             create_first_key(store)
         print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
@@ -81,6 +84,15 @@ def leave() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def single_worker(url: str) -> Worker:
+    """With SQLite: while it has the folder, all bandits are its own, also after a restart."""
+    return Worker("alone", url, ttl=inf)
+
+
+def one_of_many(url: str) -> Worker:
+    return Worker(f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}", url, ttl=LEASE_SECONDS)
 
 
 async def run(service: Service, listener: socket.socket) -> None:
@@ -143,15 +155,15 @@ def open_store(data: Path, database: str | None) -> Iterator[Store]:
         store.close()
 
 
-def lock_folder(data: Path) -> FileLock:
+def lock_folder(folder: Path, by_database: bool) -> FileLock:
     """An SQLite database belongs to one process."""
-    data.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(data / "lock")
+    lock = FileLock(folder / "lock")
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        rule = "a folder that no other service is using (for several workers, use PostgreSQL)"
-        fail("--data", rule, str(data))
+        option, what = ("--database", "in a folder") if by_database else ("--data", "a folder")
+        rule = f"{what} that no other service is using (for several workers, use PostgreSQL)"
+        fail(option, rule, str(folder))
     return lock
 
 
