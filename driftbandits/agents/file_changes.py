@@ -26,8 +26,10 @@ def continued(parts: Sequence[Contents]) -> Contents:
         return parts[0]
     if any(part.about["answered"] for part in parts):
         raise ValueError("changes of past decisions")
-    if any(part.about[key] != about[key] for part in parts for key in AgentSettings._fields):
-        raise ValueError("changes of another agent")
+    for part in parts:
+        both = part.about.keys() & about.keys()  # an older version may have had fewer settings
+        if any(part.about[key] != about[key] for key in both.intersection(AgentSettings._fields)):
+            raise ValueError("changes of another agent")
     closed = {id for part in parts[1:] for id in part.about["closed"]}
     entries: list[list[Any]] = []
     probabilities, tickets = [], []

@@ -30,8 +30,8 @@ def check_about(about: About, slots: np.ndarray) -> None:
     must(all(isinstance(each, list) for each in (names, open, past)), "a list is none")
     must(all(check.is_integer(about[key]) for key in COUNTS), "a count is no whole number")
     must(min(about[key] for key in COUNTS) >= 0, "a count is negative")
-    made = about["rewards"] + about["expired"] + len(open)
-    must(about["decisions"] == made < MOST_STEPS, "its counts do not add up")
+    known = about["rewards"] + about["expired"] + len(open)
+    must(known <= about["decisions"] < MOST_STEPS, "its counts do not add up")
     checks.moment(about["clock"])
     # The memory doubles when it is full, so that there are never more slots.
     must(slots.shape == () and slots.dtype.kind == "i", "its slots are no whole number")

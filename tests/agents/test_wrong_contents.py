@@ -108,7 +108,7 @@ def test_whatever_is_changed_it_is_refused_or_works(policy: str) -> None:
 
 
 WRONG = {
-    "rewards": -1, "decisions": 10**9, "clock": float("inf"), "arms": ["red", "red", "blue"],
+    "rewards": -1, "decisions": 3, "clock": float("inf"), "arms": ["red", "red", "blue"],
     "retired": ["white"], "remember": -3, "policy": "tracker(width=1000000000)", "open": None,
 }  # fmt: skip
 

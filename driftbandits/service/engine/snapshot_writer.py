@@ -56,7 +56,8 @@ class SnapshotWriter:
         Where the time is over, the rest is in the log anyway.
         """
         end = time.monotonic() + LAST_SECONDS
-        changed = [live for live in live_bandits if live.seq > live.snapshot_seq]
+        idle = [live for live in live_bandits if live.row.name not in self._writing]
+        changed = [live for live in idle if live.seq > live.snapshot_seq]
         changed.sort(key=lambda live: live.snapshot_seq - live.seq)
         while changed:
             if time.monotonic() > end:
