@@ -226,12 +226,14 @@ class Store:
             found = event_log.corrections(connection, bandit)
         return {event.id: event for event in found if event.time <= until}
 
-    def added_arms(self, bandit: int) -> list[str]:
-        """Names of the arms that were added after the bandit was created, in order."""
+    def added_arms(self, bandit: int, after: int, until: int) -> list[str]:
+        """Names of the arms that were added in this part of the log, all of which is read."""
+        seq = events.c.seq
         query = (
             sa.select(events.c.id)
-            .where(events.c.bandit == bandit, events.c.kind == "arm_added")
-            .order_by(events.c.seq)
+            .where(events.c.bandit == bandit, seq > after, seq <= until)
+            .where(events.c.kind == "arm_added")
+            .order_by(seq)
         )
         with self._reading() as connection:
             return list(connection.scalars(query))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftbandits
+from driftbandits.service.http.export import AT_ONCE
 from driftbandits.service.http.protocol import DEFAULT_LIMITS
 from tests.service.http.reader import Place, curl, place
 from tests.service.serving import ask
@@ -75,6 +76,7 @@ def test_limits_are_those_of_the_code() -> None:
     )
     assert f"| {DEFAULT_LIMITS.in_flight:,}; one more is 429" in text
     assert f"| {DEFAULT_LIMITS.answer_seconds:g} seconds, then 504" in text
+    assert f"| {AT_ONCE} per worker, which share two threads" in text
 
 
 @pytest.mark.parametrize("name", ["service", "rewards", "log"])
