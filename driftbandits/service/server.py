@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import ipaddress
+import os
 import signal
 import socket
 import sys
@@ -15,12 +16,14 @@ from filelock import FileLock, Timeout
 
 from driftbandits.check import fail
 from driftbandits.service.http.app import Service
+from driftbandits.service.http.asgi import AsgiApp
 from driftbandits.service.http.connections import Connections
 from driftbandits.service.http.keyring import digest_of, new_key
 from driftbandits.service.store.store import Store
 
 GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
 BACKLOG = 2048  # connections waiting to be accepted
+DEFAULT_FOLDER = "driftbandits-data"
 SINGLE_WORKER = "alone"  # with SQLite; a restarted worker is the same one
 
 
@@ -46,23 +49,52 @@ def serve(
     if database and not public_url and host in ("0.0.0.0", "::"):
         fail("--url", f"given when --host is {host}, as other workers forward to it", None)
     with ExitStack() as stack:
-        if not database:
-            stack.callback(lock_folder(data).release)
-        store = Store(database_url(data, database))
-        stack.callback(store.close)
+        store = stack.enter_context(open_own_store(data, database))
         listener = stack.enter_context(listen(host, port))
         port = listener.getsockname()[1]
         url = public_url or f"http://{host_in_url(host)}:{port}"
-        worker = (
-            SINGLE_WORKER if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
-        )
-        service = Service(store, worker, url, open_to_all=without_keys)
-        if not without_keys:
-            create_first_key(store)
+        service = new_service(store, database, url, without_keys)
         print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
         tune_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run(service, listener))
+
+
+def asgi_app(
+    data: str | Path | None = None,
+    database: str | None = None,
+    *,
+    url: str | None = None,
+    without_keys: bool = False,
+) -> AsgiApp:
+    """One worker as an ASGI application, for another server or another application.
+
+    Without `data` and `database`, both are taken from the environment: DRIFTBANDITS_DATABASE, or
+    else DRIFTBANDITS_DATA, or else the folder `driftbandits-data`. With a database, other workers
+    forward to `url` (or DRIFTBANDITS_URL), the address where this one is mounted.
+    """
+    if data is None and database is None:
+        database = os.environ.get("DRIFTBANDITS_DATABASE")
+    folder = Path(data or os.environ.get("DRIFTBANDITS_DATA") or DEFAULT_FOLDER)
+    url = (url or os.environ.get("DRIFTBANDITS_URL") or "").rstrip("/")
+    if database and not url:
+        fail("url", "given with a database, as other workers forward to it", None)
+
+    @contextmanager
+    def open_service() -> Iterator[Service]:
+        with open_own_store(folder, database) as store:
+            yield new_service(store, database, url, without_keys)
+
+    return AsgiApp(open_service, only_loopback=without_keys)
+
+
+def new_service(store: Store, database: str | None, url: str, without_keys: bool) -> Service:
+    """One worker, not started yet."""
+    if not without_keys:
+        create_first_key(store)
+    several = f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
+    worker = several if database else SINGLE_WORKER
+    return Service(store, worker, url, open_to_all=without_keys)
 
 
 async def run(service: Service, listener: socket.socket) -> None:
@@ -123,6 +155,15 @@ def open_store(data: Path, database: str | None) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def open_own_store(data: Path, database: str | None) -> Iterator[Store]:
+    """The store of a worker."""
+    with ExitStack() as stack:
+        if not database:
+            stack.callback(lock_folder(data).release)
+        yield stack.enter_context(open_store(data, database))
 
 
 def lock_folder(data: Path) -> FileLock:
