@@ -108,6 +108,8 @@ def summary(found: Found) -> None:
         print(f"  ours to {name}: {middle:.2f} ({times[0]:.2f} to {times[-1]:.2f})")
         if name == "uvicorn":
             print(f"  at least {LOWEST} times uvicorn: {'yes' if middle >= LOWEST else 'no'}")
+            busy = [statistics.median(figures(each, "busy")) for each in (OURS, name)]
+            print(f"  CPU time per pair: ours {busy[0]:.0f} us, {name} {busy[1]:.0f} us")
 
 
 def main() -> None:
