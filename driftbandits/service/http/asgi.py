@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
@@ -12,6 +13,7 @@ from urllib.parse import quote
 from driftbandits.check import InputError
 from driftbandits.service import errors
 from driftbandits.service.http.app import CACHED_PATHS, Service
+from driftbandits.service.http.connections import TICK_SECONDS
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
     ClientDisconnected,
@@ -37,23 +39,29 @@ NOT_RUNNING = (
 class AsgiRequest(Request):
     """Its body is read from the server when the service waits for it, and not before."""
 
-    __slots__ = ("_limits", "_receive")
+    __slots__ = ("_deadline_passed", "_limits", "_receive", "_task", "deadline")
 
     def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
         target = target_of(scope["path"], scope.get("root_path", ""))
         super().__init__(scope["method"], target, dict(scope["headers"]))
         self.query_string = scope.get("query_string", b"")
         self._receive, self._limits = receive, limits
+        self._task = asyncio.current_task()
+        self._deadline_passed = False
+        self.allow(limits.answer_seconds)
         if self.content_length > limits.body_bytes:
             self.fail(errors.too_large(limits.body_bytes))
 
     async def wait_for_body(self) -> None:
         if self.failure is None and not self.complete:
+            self.allow(self._limits.body_seconds)
             try:
-                async with asyncio.timeout(self._limits.body_seconds):
-                    await self._read_body()
-            except TimeoutError:
+                await self._read_body()
+            except asyncio.CancelledError:
+                if not self.is_overdue():
+                    raise
                 self.fail(errors.too_slow(self._limits.body_seconds))
+            self.allow(self._limits.answer_seconds)
         if self.failure is not None:
             raise self.failure
 
@@ -73,6 +81,29 @@ class AsgiRequest(Request):
         while (await self._receive())["type"] != "http.disconnect":
             pass  # what is left of the body
 
+    # Deadlines, checked from outside, as a timer for each request would be slower
+
+    def allow(self, seconds: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + seconds
+
+    def deadline_passed(self) -> None:
+        assert self._task
+        self.deadline, self._deadline_passed = math.inf, True
+        self._task.cancel()
+
+    def is_overdue(self) -> bool:
+        """Whether it was cancelled because of its deadline, and not by the server; asked once."""
+        overdue, self._deadline_passed = self._deadline_passed, False
+        if overdue:
+            assert self._task
+            self._task.uncancel()
+        return overdue
+
+    def is_cancelled(self) -> bool:
+        """By the server."""
+        assert self._task
+        return self._task.cancelling() > 0
+
 
 class AsgiApp:
     """Starts with the lifespan of the server that runs it, or with `async with` where mounted."""
@@ -83,6 +114,7 @@ class AsgiApp:
         self._open_service, self._only_loopback = open_service, only_loopback
         self._service: Service | None = None
         self._opened = ExitStack()
+        self._answering: set[AsgiRequest] = set()
 
     async def __aenter__(self) -> Self:
         if self._service is not None:
@@ -92,6 +124,7 @@ class AsgiApp:
             service.start()
             self._opened = stack.pop_all()
         self._service = service
+        self._tick()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -100,6 +133,7 @@ class AsgiApp:
             await self._service.stop()
         finally:
             self._service = None
+            self._next_tick.cancel()
             self._opened.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,26 +160,30 @@ class AsgiApp:
         await self.__aexit__()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next_tick = loop.call_later(TICK_SECONDS, self._tick)
+        for request in [each for each in self._answering if each.deadline < loop.time()]:
+            request.deadline_passed()
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
         if service is None:
             raise RuntimeError(NOT_RUNNING)
         request = AsgiRequest(scope, receive, service.limits)
+        self._answering.add(request)
         try:
             response = self._answer_itself(scope) or await respond(service, request)
+            request.allow(service.limits.answer_seconds)
+            await send_response(response, request, send, service.limits.answer_seconds)
         except ClientDisconnected:
             return
-        without_body = request.method == "HEAD" or response.status in (204, 304)
-        if response.stream is None:
-            await send(head_of(response, len(response.body)))
-            body = b"" if without_body else response.body
-            await send({"type": "http.response.body", "body": body})
-        elif without_body:
-            await send(head_of(response))
-            await send({"type": "http.response.body"})
-        else:
-            await send(head_of(response))
-            await send_stream(response.stream, request, send, service.limits.answer_seconds)
+        except asyncio.CancelledError:
+            if not request.is_overdue():
+                raise
+            log.warning("an answer was cut off, as its caller did not read it")
+        finally:
+            self._answering.discard(request)
 
     def _answer_itself(self, scope: Scope) -> Response | None:
         """What depends on the server; None if the service is to answer."""
@@ -166,14 +204,26 @@ def target_of(path: str, prefix: str) -> bytes:
     return quote(path[len(prefix) :] if inside else path).encode() or b"/"
 
 
-async def respond(service: Service, request: Request) -> Response:
-    """A response within the time limit; if the server cancels the request, there is none."""
-    async with asyncio.timeout(service.limits.answer_seconds):
-        response = await service.respond(request)
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
+async def respond(service: Service, request: AsgiRequest) -> Response:
+    """A response, even if the time is up; but none if the server cancels the request."""
+    response = await service.respond(request)
+    request.is_overdue()
+    if request.is_cancelled():
         raise asyncio.CancelledError
     return response
+
+
+async def send_response(
+    response: Response, request: AsgiRequest, send: Send, seconds: float
+) -> None:
+    with_body = request.method != "HEAD" and response.status not in (204, 304)
+    if response.stream is None:
+        await send(head_of(response, len(response.body)))
+        await send({"type": "http.response.body", "body": response.body if with_body else b""})
+        return
+    await send(head_of(response))
+    if not with_body or await send_parts(response.stream, request, send, seconds):
+        await send({"type": "http.response.body"})
 
 
 def head_of(response: Response, length: int | None = None) -> Message:
@@ -185,23 +235,18 @@ def head_of(response: Response, length: int | None = None) -> Message:
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def send_stream(
+async def send_parts(
     stream: AsyncGenerator[bytes, None], request: AsgiRequest, send: Send, seconds: float
-) -> None:
-    """Piece by piece, as fast as the caller reads; without a last piece, the server cuts it off."""
+) -> bool:
+    """As fast as the caller reads; returns whether it stayed to the end."""
     gone = asyncio.create_task(request.wait_for_disconnect())
-    limit = asyncio.timeout(seconds)
     try:
-        async with limit, aclosing(stream) as parts:
+        async with aclosing(stream) as parts:
             async for part in parts:
                 if gone.done():
-                    return
-                limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                    return False
+                request.allow(seconds)
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body"})
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        log.warning("an answer was cut off: its caller read nothing for %g seconds", seconds)
     finally:
         gone.cancel()
+    return True

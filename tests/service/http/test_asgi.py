@@ -272,20 +272,21 @@ def test_a_stream_stops_when_the_caller_leaves() -> None:
     assert got.got[-1]["more_body"]  # it has no end
 
 
-def test_a_caller_who_reads_nothing_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("path", ["/stream", "/plain"])
+def test_a_caller_who_reads_nothing_is_cut_off(path: str, caplog: pytest.LogCaptureFixture) -> None:
     service = StandIn(answer_seconds=SOON)
 
     async def run() -> Exchange:
         one = Exchange(after=lambda sent: sent == 2)
         async with asyncio.timeout(PATIENCE), app_of(service) as app:
-            await app(scope_of("GET", "/stream"), one.receive, one.send)
+            await app(scope_of("GET", path), one.receive, one.send)
         return one
 
     with caplog.at_level(logging.WARNING):
         got = asyncio.run(run())
-    assert service.closed
-    assert got.got[-1]["more_body"]
-    assert "read nothing for 0.05 seconds" in caplog.text
+    assert service.closed == (path == "/stream")
+    assert len(got.got) == 2
+    assert "its caller did not read it" in caplog.text
 
 
 def test_a_stream_that_breaks_is_not_ended() -> None:
