@@ -6,13 +6,12 @@ import math
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
-from functools import lru_cache
 from typing import Any, Self
 from urllib.parse import quote
 
 from driftbandits.check import InputError
 from driftbandits.service import errors
-from driftbandits.service.http.app import CACHED_PATHS, Service
+from driftbandits.service.http.app import Service
 from driftbandits.service.http.connections import TICK_SECONDS
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
@@ -197,7 +196,6 @@ class AsgiApp:
         return None
 
 
-@lru_cache(CACHED_PATHS)
 def target_of(path: str, prefix: str) -> bytes:
     """The path below the one where the application is mounted, as it is sent over HTTP."""
     inside = prefix and path.startswith(f"{prefix}/")
