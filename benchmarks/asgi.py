@@ -105,9 +105,8 @@ def summary(found: Found) -> None:
     for name in list(found)[1:]:
         times = sorted(ratios(figures(OURS, "pairs"), figures(name, "pairs")))
         middle = statistics.median(times)
-        print(
-            f"  ours to {name}: {middle:.2f} times as many pairs ({times[0]:.2f} to {times[-1]:.2f})"
-        )
+        spread = f"({times[0]:.2f} to {times[-1]:.2f})"
+        print(f"  ours to {name}: {middle:.2f} times as many pairs {spread}")
         if name == "uvicorn":
             print(f"  at least {LOWEST} times uvicorn: {'yes' if middle >= LOWEST else 'no'}")
             # Hardly depends on what else the machine does; granian's worker is another process.
