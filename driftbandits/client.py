@@ -49,6 +49,8 @@ class Bandit(NamedTuple):
     window: float | None  # seconds
     default_reward: float | None
     reward_range: tuple[float, float]
+    context_ranges: dict[str, tuple[float, float]]  # by name
+    out_of_range: str  # refuse, clip or accept
     noise: float
     horizon: int | None
     max_open: int
@@ -76,6 +78,14 @@ class Outcome(NamedTuple):
     reward: float | None
     status: str
     error: ServiceError | None = None
+
+
+class Correction(NamedTuple):
+    """A reward, as it was and as it is now; None where it was taken back, or never came."""
+
+    id: str
+    before: float | None
+    reward: float | None
 
 
 class Client:
@@ -158,6 +168,12 @@ class Client:
         rows = [{"id": id, "reward": finite("reward", reward)} for id, reward in pairs]
         return [as_outcome(one) for one in self._in_batches(bandit, "rewards", rows)]
 
+    def correct(self, bandit: str, id: str, reward: float | None) -> Correction:
+        """Corrects a reward that was learned, or takes it back (None); the learner is rebuilt."""
+        body = {"id": id, "reward": None if reward is None else finite("reward", reward)}
+        made = self._call("POST", path(bandit, "corrections"), body, safe=True, at_least=LONG)
+        return Correction(made["id"], made["before"], made["reward"])
+
     def add_arm(self, bandit: str, name: str) -> Bandit:
         """Adds an arm; like `create`, this may take a while."""
         made = self._call("POST", path(bandit, "arms"), {"name": name}, at_least=LONG)
@@ -237,6 +253,8 @@ def as_bandit(answer: Mapping[str, Any]) -> Bandit:
     fields["arms"] = tuple(Arm(arm["name"], arm["retired"]) for arm in answer["arms"])
     fields["context"] = tuple(answer["context"])
     fields["reward_range"] = tuple(answer["reward_range"])
+    ranges = answer.get("context_ranges", {})
+    fields["context_ranges"] = {name: tuple(ends) for name, ends in ranges.items()}
     return Bandit(**fields)
 
 

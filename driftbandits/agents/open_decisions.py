@@ -1,5 +1,6 @@
 """Decisions that wait for their rewards: their tickets in one table, oldest first."""
 
+from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from driftbandits.agents.learner import Acts
 from driftbandits.agents.packed_tickets import WORD
 
 FIRST_ROWS = 64
+PAGE = 1024  # rows that change their shape at once
 
 
 class OpenDecision(NamedTuple):
@@ -49,6 +51,15 @@ class OpenDecisions:
         self._free.append(kept.row)
         return kept
 
+    def reshape(self, shaped: Callable[[np.ndarray], np.ndarray], width: int) -> Iterator[None]:
+        """All tickets in another shape, page by page."""
+        tickets = np.zeros((len(self.tickets), width), WORD)
+        for first in range(0, len(tickets), PAGE):
+            page = slice(first, first + PAGE)
+            tickets[page] = shaped(self.tickets[page])
+            yield
+        self.tickets = tickets
+
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
 
@@ -57,9 +68,10 @@ class OpenDecisions:
         """Of the oldest."""
         return next(iter(self.waiting.values())).time if self.waiting else None
 
-    def until(self, time: float) -> list[str]:
-        """Those that were made at that time or before."""
-        return [id for id, _ in takewhile(lambda x: x[1].time <= time, self.waiting.items())]
+    def until(self, time: float, limit: int) -> list[str]:
+        """Those that were made at that time or before, at most so many."""
+        oldest = islice(self.waiting.items(), limit)
+        return [id for id, _ in takewhile(lambda x: x[1].time <= time, oldest)]
 
     def oldest(self, count: int) -> list[str]:
         return list(islice(self.waiting, max(count, 0)))

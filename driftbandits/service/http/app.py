@@ -71,7 +71,8 @@ class Service:
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
         self._forwarder = Forwarder(store, worker.name, limits.answer_seconds)
-        self._endpoints = endpoints(Handlers(store, self.engine, self._forwarder))
+        self._handlers = Handlers(store, self.engine, self._forwarder)
+        self._endpoints = endpoints(self._handlers)
         self._pages = pages()
         self._match_cached = lru_cache(CACHED_PATHS)(self._match)
 
@@ -87,6 +88,7 @@ class Service:
     async def stop(self) -> None:
         """To be called when all requests are answered."""
         self.tell_to_stop()
+        self._handlers.stop()
         await asyncio.to_thread(self.engine.stop)
         await self._forwarder.close()
 

@@ -12,11 +12,12 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from driftbandits.logs.corrections import Corrections
 from driftbandits.logs.events import FLOAT
 from driftbandits.service import errors
 from driftbandits.service.http.parquet_stream import ParquetStream
 from driftbandits.service.http.protocol import Response
-from driftbandits.service.store.records import BanditRow, LoggedDecision
+from driftbandits.service.store.records import BanditRow, Event, LoggedDecision
 from driftbandits.service.store.store import Store
 
 THREADS = 2
@@ -122,18 +123,22 @@ FORMATS = {
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
     """At least one, so that an empty log has its columns."""
     names, seen, empty = list(row.config["arms"]), 0, True
+    corrections = store.corrections(row.id)
     for page in store.log(row.id, PAGE_ROWS):
         if any((decision.arm or 0) >= len(names) for decision, _ in page):  # one that came later
             last = page[-1].decision.seq
             names += store.added_arms(row.id, after=seen, until=last)
             seen = last
-        yield table_of(page, names, row.config["context"])
+        yield table_of(page, names, row.config["context"], corrections)
         empty = False
     if empty:
-        yield table_of([], names, row.config["context"])
+        yield table_of([], names, row.config["context"], corrections)
 
 
-def table_of(page: list[LoggedDecision], arms: list[str], context: list[str]) -> pl.DataFrame:
+def table_of(
+    page: list[LoggedDecision], arms: list[str], context: list[str], corrections: Corrections
+) -> pl.DataFrame:
+    corrected = [corrections.get(decision.id) for decision, _ in page]
     decisions = [decision for decision, _ in page]
     outcomes = [outcome for _, outcome in page]
     numbers = np.frombuffer(b"".join(d.context or b"" for d in decisions), FLOAT)
@@ -144,8 +149,15 @@ def table_of(page: list[LoggedDecision], arms: list[str], context: list[str]) ->
         **{f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)},
         "arm": pl.Series([arms[d.arm or 0] for d in decisions], dtype=pl.String),
         "probability": pl.Series([d.probability for d in decisions], dtype=pl.Float64),
-        "reward": pl.Series([o.reward if o else None for o in outcomes], dtype=pl.Float64),
-        "rewarded_at": pl.Series([o.time if o else None for o in outcomes], dtype=pl.Float64),
+        "reward": numbers_of(outcomes, "reward"),
+        "rewarded_at": numbers_of(outcomes, "time"),
         "status": pl.Series([OUTCOMES[o.kind] if o else "open" for o in outcomes], dtype=pl.String),
+        "corrected_reward": numbers_of(corrected, "reward"),
+        "corrected_at": numbers_of(corrected, "time"),
     }
     return pl.DataFrame(columns)
+
+
+def numbers_of(events: list[Event | None], field: str) -> pl.Series:
+    found = [None if event is None else getattr(event, field) for event in events]
+    return pl.Series(found, dtype=pl.Float64)

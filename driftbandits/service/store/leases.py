@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from driftbandits.service.store.records import Lease
-from driftbandits.service.store.schema import bandits, now, workers
+from driftbandits.service.store.schema import KEPT, bandits, now, workers
 
 row = bandits.c
 worker, ttl = sa.bindparam("worker", type_=sa.Text), sa.bindparam("ttl", type_=sa.Double)
@@ -22,7 +22,7 @@ FORGET_AFTER = 3600.0  # seconds since a lease expired; its worker died without 
 LOCK = sa.select(row.id).where(row.id == bandit).with_for_update()
 CLAIM = (
     sa.update(bandits)
-    .where(row.id == bandit, sa.or_(OWNED, row.owner.is_(None), sa.not_(OWNER_LIVES)))
+    .where(row.id == bandit, KEPT, sa.or_(OWNED, row.owner.is_(None), sa.not_(OWNER_LIVES)))
     .values(
         epoch=sa.case((sa.and_(OWNED, OWNER_LIVES), row.epoch), else_=row.epoch + 1),
         owner=worker,
@@ -45,7 +45,7 @@ OWNED_BANDITS = sa.select(row.id, row.name).where(OWNED).order_by(row.id)
 FINGERPRINT = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(row.id), 0)).where(OWNED)
 ORPHANS = (
     sa.select(row.name)
-    .where(sa.not_(OWNER_LIVES))
+    .where(KEPT, sa.not_(OWNER_LIVES))
     .order_by(row.id)
     .limit(sa.bindparam("count", type_=sa.Integer))
 )
@@ -74,6 +74,7 @@ def end_transaction_of_dead_owner(connection: sa.Connection, its_bandit: int) ->
 
 def claim(connection: sa.Connection, its_bandit: int, its_worker: str) -> Lease | None:
     """In two statements: the second sees what was committed while the first waited for the row."""
+    end_transaction_of_dead_owner(connection, its_bandit)
     connection.execute(LOCK, {"bandit": its_bandit})
     epoch = connection.scalar(CLAIM, {"bandit": its_bandit, "worker": its_worker})
     return None if epoch is None else Lease(its_bandit, epoch)

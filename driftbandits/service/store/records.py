@@ -77,6 +77,7 @@ class Snapshot(NamedTuple):
     lease: Lease
     seq: int  # of the last event that it has seen
     blob: bytes
+    base: int | None = None  # seq of the whole snapshot that this one holds the changes of
 
 
 Found = dict[str, LoggedDecision]  # by id

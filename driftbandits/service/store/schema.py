@@ -28,6 +28,8 @@ bandits = sa.Table(
     sa.Column("owner", name, index=True),  # the worker that claimed it last
     sqlite_autoincrement=True,  # ids of deleted bandits are not reused, so old leases stay void
 )
+DELETED = "\x1fdeleted"  # in place of an owner: names have no control characters
+KEPT = sa.or_(bandits.c.owner.is_(None), bandits.c.owner != DELETED)
 
 workers = sa.Table(
     "workers",
@@ -72,6 +74,16 @@ snapshots = sa.Table(
     "snapshots",
     metadata,
     sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("blob", sa.LargeBinary, nullable=False),
+)
+
+# What has changed since a snapshot, so that not all of it is written each time.
+snapshot_changes = sa.Table(
+    "snapshot_changes",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("base", sa.BigInteger, primary_key=True, autoincrement=False),  # its seq
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
-from driftbandits.service.store import event_log, health, leases, snapshots
+from driftbandits.service.store import deletion, event_log, health, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
 from driftbandits.service.store.records import (
     BanditRow,
@@ -30,8 +30,14 @@ from driftbandits.service.store.records import (
     LoggedDecision,
     Snapshot,
 )
-from driftbandits.service.store.schema import bandits, events, keys, now, workers
-from driftbandits.service.store.schema import snapshots as snapshot_table
+from driftbandits.service.store.schema import (
+    KEPT,
+    bandits,
+    events,
+    keys,
+    now,
+    workers,
+)
 from driftbandits.service.store.versions import (
     OlderWorkersError,
     check_version,
@@ -107,7 +113,7 @@ class Store:
     def bandits(self) -> list[BanditRow]:
         """All, the oldest first."""
         with self._reading() as connection:
-            rows = connection.execute(self._rows.order_by(bandits.c.id))
+            rows = connection.execute(self._rows.where(KEPT).order_by(bandits.c.id))
             return [as_bandit(row) for row in rows]
 
     def bandit(self, name: str) -> BanditRow | None:
@@ -116,14 +122,17 @@ class Store:
             return None if row is None else as_bandit(row)
 
     def delete_bandit(self, lease: Lease) -> bool:
-        """Deletes a bandit with its log and snapshots; False without a valid lease."""
+        """Frees a bandit's name at once; False without a valid lease.
+
+        Its log and snapshots, which may be large, go with `delete_page`.
+        """
         with self._writing() as connection:
-            if not leases.lock_if_current(connection, lease):
-                return False
-            for table in (events, snapshot_table):
-                connection.execute(sa.delete(table).where(table.c.bandit == lease.bandit))
-            connection.execute(sa.delete(bandits).where(bandits.c.id == lease.bandit))
-            return True
+            return deletion.mark(connection, lease)
+
+    def delete_page(self, size: int) -> bool:
+        """Deletes so many events of a deleted bandit, or its row; False if nothing is left."""
+        with self._writing() as connection:
+            return deletion.delete_page(connection, size)
 
     # leases
 
@@ -137,7 +146,6 @@ class Store:
         if not is_alive:
             self.renew(worker, url, ttl)
         with self._writing() as connection:
-            leases.end_transaction_of_dead_owner(connection, bandit)
             return leases.claim(connection, bandit, worker)
 
     def renew(self, worker: str, url: str, ttl: float) -> None:
@@ -233,20 +241,33 @@ class Store:
     # snapshots
 
     def write_snapshots(self, new: list[Snapshot]) -> set[int]:
-        """Keeps the newest two of each bandit; gives the ids of those without a valid lease."""
+        """Keeps the newest two whole ones of each bandit, with the changes since.
+
+        Returns the ids of bandits without a valid lease: of these, nothing is written.
+        """
         lost: set[int] = set()
         with self._writing() as connection:
-            for lease, seq, blob in sorted(new, key=itemgetter(0)):  # locked as by `append`
-                if leases.lock_if_current(connection, lease):
-                    snapshots.write(connection, lease.bandit, seq, blob)
+            for snapshot in sorted(new, key=itemgetter(0)):  # locked as by `append`
+                if leases.lock_if_current(connection, snapshot.lease):
+                    snapshots.write(connection, snapshot)
                 else:
-                    lost.add(lease.bandit)
+                    lost.add(snapshot.lease.bandit)
         return lost
 
     def read_snapshot(self, bandit: int, newest: int = 0) -> tuple[int, bytes] | None:
-        """The newest snapshot and its seq, or with `newest=1` the one before."""
+        """The newest whole snapshot and its seq, or with `newest=1` the one before."""
         with self._reading() as connection:
             return snapshots.read(connection, bandit, newest)
+
+    def read_changes(self, bandit: int, base: int) -> list[tuple[int, bytes]]:
+        """What has changed since a whole snapshot, in order, each with its seq."""
+        with self._reading() as connection:
+            return snapshots.read_changes(connection, bandit, base)
+
+    def are_kept(self, written: list[Snapshot]) -> list[bool]:
+        """Whether each reads back as it was written."""
+        with self._reading() as connection:
+            return [snapshots.is_kept(connection, snapshot) for snapshot in written]
 
     # keys
 

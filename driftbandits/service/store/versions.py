@@ -56,6 +56,7 @@ def leave_version_1(connection: sa.Connection) -> None:
         )
     for column in ("url", "until"):
         connection.execute(sa.text(f"ALTER TABLE bandits DROP COLUMN {column}"))
+    corrections_index.create(connection, checkfirst=True)
 
 
 def is_written(connection: sa.Connection) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from driftbandits.service.engine.commands import Command, Decide, Inspect
 from driftbandits.service.engine.worker import Worker
-from driftbandits.service.http import handlers
+from driftbandits.service.http import loading
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.protocol import Request, Response
 from driftbandits.service.store.store import Store
@@ -45,7 +45,7 @@ def test_nobody_waits_for_a_bandit_that_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ttl: float, status: int, asked: type
 ) -> None:
     """Unless the worker is alone: then nobody else could serve it sooner."""
-    monkeypatch.setattr(handlers, "LOADING_SECONDS", 0.01)
+    monkeypatch.setattr(loading, "LOADING_SECONDS", 0.01)
     store = Store(f"sqlite:///{tmp_path / 'bandits.sqlite'}")
     store.create_bandit("shop", {})
     service = Service(store, Worker("one", "http://one", ttl), open_to_all=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from driftbandits.service.errors import ApiError
-from driftbandits.service.http import handlers
 from driftbandits.service.http.routes import ROUTES
 from tests.service.serving import Serving, ask, create, events_of, served, service
 
@@ -172,14 +170,6 @@ def test_there_are_at_most_a_thousand_arms(service: Serving) -> None:
     create(service.url, "crowd", arms=arms, policy="epsilon_greedy")
     status, answer = ask(service.url, "POST", "/v1/bandits/crowd/arms", {"name": "one more"})
     assert (status, answer["error"]["code"]) == (422, "bad_value")
-
-
-def test_a_policy_that_takes_too_long_for_its_arms_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(handlers, "SLOWEST", 0.0)
-    with pytest.raises(
-        ApiError, match="so few for thompson that a decision takes no more than 0 s"
-    ):
-        handlers.try_out({"arms": ["a", "b"], "policy": "thompson"})
 
 
 def test_keys_and_roles(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class SlowStore:
     def __init__(self, store: Store) -> None:
         self.store, self.read = store, 0
         self._allowed = threading.Semaphore(0)
-        self.added_arms = store.added_arms
+        self.added_arms, self.corrections = store.added_arms, store.corrections
 
     def allow(self, pages: int) -> None:
         self._allowed.release(pages)

@@ -122,14 +122,14 @@ def test_the_log_as_a_file(service: Serving) -> None:
         body = {"id": f"l{i}", "context": {"hour": i, "age": 0.1}}
         ask(service.url, "POST", "/v1/bandits/logged/decisions", body)
         if i < 3:
-            ask(service.url, "POST", "/v1/bandits/logged/rewards", {"id": f"l{i}", "reward": i})
+            ask(service.url, "POST", "/v1/bandits/logged/rewards", {"id": f"l{i}", "reward": i / 2})
     csv = pl.read_csv(io.BytesIO(ask(service.url, "GET", "/v1/bandits/logged/log")[1]))
     content = ask(service.url, "GET", "/v1/bandits/logged/log?format=parquet")[1]
     table = pl.read_parquet(io.BytesIO(content))
     for found in (csv, table):
         assert found["id"].to_list() == [f"l{i}" for i in range(5)]
         assert found["context.hour"].to_list() == [0, 1, 2, 3, 4]
-        assert found["reward"].to_list() == [0, 1, 2, None, None]
+        assert found["reward"].to_list() == [0, 0.5, 1, None, None]
         assert found["status"].to_list() == ["rewarded"] * 3 + ["open"] * 2
         assert found["probability"].min() > 0
     assert ask(service.url, "GET", "/v1/bandits/logged/log?format=xls")[0] == 422

@@ -5,7 +5,7 @@ from sqlalchemy.exc import IntegrityError
 
 from driftbandits import InputError
 from driftbandits.service.store import event_log
-from driftbandits.service.store.records import Entry, Event, Lease, Snapshot
+from driftbandits.service.store.records import Entry, Event, Snapshot
 from driftbandits.service.store.schema import events
 from driftbandits.service.store.store import Store
 from tests.service.store import databases
@@ -16,6 +16,7 @@ from tests.service.store.databases import (
     decisions,
     new,
     reward,
+    write_snapshot,
 )
 
 postgres, database, store = databases.postgres, databases.database, databases.store
@@ -133,10 +134,6 @@ def test_pages_hold_the_whole_log(store: Store) -> None:
     assert list(store.log(new(store, "empty").bandit)) == []
 
 
-def write_snapshot(store: Store, lease: Lease, seq: int, blob: bytes) -> bool:
-    return not store.write_snapshots([Snapshot(lease, seq, blob)])
-
-
 def test_the_newest_two_snapshots_are_kept(store: Store) -> None:
     lease, other = new(store), new(store, "other")
     assert store.read_snapshot(lease.bandit) is None
@@ -159,19 +156,6 @@ def test_snapshots_of_many_bandits_are_one_transaction(store: Store, monkeypatch
     assert store.write_snapshots(given) == {lost.bandit}
     kept = [store.read_snapshot(lease.bandit) for lease in (first, lost, last)]
     assert (kept, begun) == ([(1, b"x"), None, (1, b"x")], [1])
-
-
-def test_a_deleted_bandit_leaves_nothing(store: Store) -> None:
-    other, lease = new(store, "other"), new(store)
-    for one in (lease, other):
-        store.append([Entry(one, 0, decisions(1, 3))])
-        write_snapshot(store, one, 3, b"x")
-    assert [store.delete_bandit(lease) for _ in range(2)] == [True, False]
-    assert [row.name for row in store.bandits()] == ["other"]
-    assert (store.events(lease.bandit, 0), store.read_snapshot(lease.bandit)) == ([], None)
-    assert len(store.events(other.bandit, 0)) == 3
-    assert store.append([Entry(lease, 3, decisions(4, 4))]) == {lease.bandit}
-    assert new(store).bandit > lease.bandit, "an old lease never fits a new bandit"
 
 
 def test_keys_open_until_they_are_revoked(store: Store) -> None:

@@ -1,0 +1,19 @@
+"""Bandits that are taken over from another host: nobody waits while their programs are compiled."""
+
+import asyncio
+
+from driftbandits.service import errors
+from driftbandits.service.engine.commands import Command, Decide, Inspect, Reward
+from driftbandits.service.engine.engine import Engine
+
+LOADING_SECONDS = 1.5  # until decisions and rewards are refused
+
+
+async def wait_until_loaded(engine: Engine, bandit: str, command: Command) -> None:
+    """A worker that is alone lets its callers wait: nobody else could serve them sooner."""
+    if engine.has_others and isinstance(command, Decide | Reward):
+        try:
+            async with asyncio.timeout(LOADING_SECONDS):
+                await engine.submit(bandit, Inspect(lambda _: None))
+        except TimeoutError:
+            raise errors.moving() from None
