@@ -29,7 +29,7 @@ from tests.service.test_nothing_lost import (
 )
 
 HOSTS = "abc" if SOAK else "ab"
-ROUNDS = 3 if SOAK else 1
+ROUNDS = 2 if SOAK else 1
 SECONDS = 8.0 if SOAK else 4.0  # that a fault lasts at least; a lease lasts for three
 LATEST = 2.0 if SOAK else 10.0  # seconds until a caller of a healthy host is answered
 Fault = Callable[[Network, Host, list[str]], None]

@@ -6,7 +6,7 @@ from driftbandits.service import errors
 from driftbandits.service.engine.commands import Command, Decide, Inspect, Reward
 from driftbandits.service.engine.engine import Engine
 
-LOADING_SECONDS = 1.5  # until decisions and rewards are refused
+LOADING_SECONDS = 1.2  # until decisions and rewards are refused
 
 
 async def wait_until_loaded(engine: Engine, bandit: str, command: Command) -> None:

@@ -18,8 +18,8 @@ from driftbandits.service import errors
 CONNECTIONS = 32  # to one worker
 MOST_WAITING = 256  # requests to one worker; more would only fill this one
 IDLE_SECONDS = 60.0  # after which the connections to a worker are closed
-QUIET_SECONDS = 1.0  # after which a worker that owes an answer is asked whether it is alive
-ALIVE_SECONDS = 0.7  # that it may take to say so
+QUIET_SECONDS = 0.8  # after which a worker that owes an answer is asked whether it is alive
+ALIVE_SECONDS = 0.6  # that it may take to say so
 
 
 class Target:
