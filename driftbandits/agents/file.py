@@ -1,6 +1,6 @@
 """An agent in one file: a line that says what it is, with a checksum, then its arrays.
 
-    driftbandits agent 2 SHA256
+    driftbandits agent 3 SHA256
     NumPy's npz, without pickle: `about` is JSON, `state` the policy's arrays by their paths
 
 A file that is damaged, or of a newer version, is refused before anything is built from it.
@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from driftbandits import __version__, check
+from driftbandits.agents import old_tracker_states
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.settings import AgentSettings
 from driftbandits.atomic_file import write_atomically
+from driftbandits.choice import parse
 
-VERSION = 2
+VERSION = 3
 FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 
 
@@ -111,6 +113,8 @@ def restored(arrays: dict[str, np.ndarray], name: str, version: int) -> Decision
     }
     if version == 1:
         state = renamed(state, about["policy"])
+    if version <= 2 and parse("policy", about["policy"]).name == "tracker":
+        state = old_tracker_states.completed(state)
     try:
         book.learner.set_state(state, about["decisions"])
     except ValueError:

@@ -21,7 +21,8 @@ OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING
 @jax.vmap
 def means_and_widths(track, features):
     """Of all steps."""
-    return tracks.mean_and_width(track, OPTIMISM, features)
+    variances_alone = track.bank.covariance.ndim == track.bank.mean.ndim
+    return tracks.mean_and_width(track, OPTIMISM._replace(diagonal=variances_alone), features)
 
 
 def jumping(rng):
@@ -66,7 +67,10 @@ def same_track(track, twin, first, unit):
     means = twin.m.copy()
     means[..., -1] -= first
     agree(track.bank.mean, means, 5e-3 * unit, "a mean")
-    agree(track.bank.covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
+    covariance = track.bank.covariance
+    if twin.diagonal:
+        covariance = covariance[..., None] * np.eye(twin.d)
+    agree(covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
     agree(track.experts.weights, twin.w, 5e-3, "a weight")
     agree(track.experts.noise, twin.s2, 2e-3 * twin.s2 + 1e-5 * unit**2, "a noise level")
     agree(track.experts.error_count, twin.sn, 1e-2, "the number of rewards")
@@ -189,6 +193,14 @@ def test_a_wheel_without_waves():
     masks = masks_for(rng, 5, masked=False)
     compared = compare("tracker(waves=0)", WHEEL, Ours(5, 2), rewards, contexts, masks)
     assert compared > 0.8 * STEPS
+
+
+def test_variances_alone():
+    rng = np.random.default_rng(8)
+    contexts, rewards = jumping_wheel(rng)
+    masks, twin = masks_for(rng, 5, masked=False), Ours(5, 2, diagonal=True)
+    name = 'tracker(waves=0, covariance="diagonal")'
+    assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
 
 
 def test_contexts_with_outliers():

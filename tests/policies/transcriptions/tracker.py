@@ -71,13 +71,14 @@ class Tracker:
         gs=0.999,
         a0=2.0,
         pslab=0.01,
+        diagonal=False,
     ):
         self.J, self.K, self.d = len(q), num_arms, context_dim + 1
         halves = 0.5 ** np.arange(self.J)
         self.q = np.array(q, float)
         self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
         self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
-        self.pslab = pslab
+        self.pslab, self.diagonal = pslab, diagonal
         self.n0 = (8 if context_dim else 2) if n0 is None else n0
         self.prior = np.array([px] * context_dim + [p0])
         self.s = np.array([xq] * context_dim + [1.0])
@@ -183,6 +184,8 @@ class Tracker:
         self.P[:, a] -= outer(h) / (1 + pv)[:, None, None]
         if not self.forced:
             self.mix()
+        if self.diagonal:
+            self.P *= np.eye(self.d)
         self.pass_time()
         self.steps = 0
 
@@ -314,7 +317,7 @@ class Gated:
 
     def learn(self, arm, reward, followed):
         forced = self.tracks[0].forced
-        believed = all([track.learn(arm, reward) for track in self.tracks])
+        believed, _ = (track.learn(arm, reward) for track in self.tracks)
         if len(self.tracks[0].rewards) == 1:  # for the first time, or again
             self.counted = []
         if believed and not forced and followed[0] != followed[1]:
