@@ -21,11 +21,11 @@ evidence. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 
 dimension of the context, but not the horizon, the scale or noise of the rewards, or how they drift.
 
 A late reward reduces only the uncertainty that existed at the pull, not the drift since. An arm
-that becomes available late starts from the mean of all rewards. A single reward more than 30
-deviations from the mean is not learned from, and a context number counts as at most 30 times its
-root mean square. Time and memory grow with num_arms times the square of the context's dimension
-plus 17; with more than 32 context numbers the filters know variances without covariances, and time
-and memory grow with the dimension itself, for more regret (docs/tracker.md).
+that becomes available late starts from the mean of all rewards. A reward counts as at most 30
+deviations from the mean (a single one that is worse is not learned from), and a context number as
+at most 30 times its root mean square. Time and memory grow with num_arms times the square of the
+context's dimension plus 17; with more than 32 context numbers the filters know variances without
+covariances, and time and memory grow with the dimension itself, for more regret (docs/tracker.md).
 
 Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
 rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do

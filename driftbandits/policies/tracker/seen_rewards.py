@@ -42,7 +42,8 @@ class Taken(NamedTuple):
     """What a reward counts as."""
 
     relative: Array  # () float32, to the first one, and not too far out
-    believed: Array  # () bool, whether to learn from it: the first outlier may be an accident
+    usual: Array  # () bool, whether it counts as what it is
+    believed: Array  # () bool, whether the filters learn from it
     restarts: Array  # () bool, whether all before it was in the wrong units
 
 
@@ -69,7 +70,10 @@ def add_reward(seen: SeenRewards, reward: Array) -> tuple[SeenRewards, Taken]:
     usual = relative == reward - first
     alert = jnp.where(usual, jnp.maximum(seen.alert - 1, 0.0), ALERT)
     after = SeenRewards(first, number, mean, squares, reward, seen.distances, alert)
-    return after, Taken(relative, usual | (seen.alert > 0), restarts)
+    # A good one is believed at once: its arm is pulled again, and tells. A bad one may be an
+    # accident, and after it nobody would ask the arm.
+    believed = usual | (apart > 0) | (seen.alert > 0)
+    return after, Taken(relative, usual, believed, restarts)
 
 
 def reward_variance(seen: SeenRewards) -> Array:

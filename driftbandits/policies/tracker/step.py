@@ -11,7 +11,12 @@ from driftbandits.policies.tracker.advice import advise, mixed
 from driftbandits.policies.tracker.fourier import wave_features
 from driftbandits.policies.tracker.gate import update_gate
 from driftbandits.policies.tracker.seen_contexts import add_context
-from driftbandits.policies.tracker.seen_rewards import SeenRewards, add_reward, reward_variance
+from driftbandits.policies.tracker.seen_rewards import (
+    SeenRewards,
+    Taken,
+    add_reward,
+    reward_variance,
+)
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_again
 from driftbandits.policies.tracker.streaks import Streaks
 from driftbandits.policies.tracker.tracks import Constants, Forecast, Track
@@ -76,7 +81,7 @@ def learn(
     seen, taken = add_reward(state.seen, reward)
     state = chosen(taken.restarts, start_again(state, constants), state)
     state, ticket = of_this_start(state, ticket)
-    after = learn_relative(state, constants, ticket, taken.relative, seen)
+    after = learn_taken(state, constants, ticket, taken, seen)
     return chosen(taken.believed, after, state)._replace(seen=seen)
 
 
@@ -91,14 +96,15 @@ def chosen(condition: Array, yes: TrackerState, no: TrackerState) -> TrackerStat
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def learn_relative(
+def learn_taken(
     state: TrackerState,
     constants: list[Constants],
     ticket: TrackerTicket,
-    relative: Array,
+    taken: Taken,
     seen: SeenRewards,
 ) -> TrackerState:
-    """What a reward, relative to the first one, teaches; `seen` has it already."""
+    """What a reward teaches as what it counts as; `seen` has it already."""
+    relative = taken.relative
     judges, steps = ~ticket.first_pull, state.time - state.last_reward_time
     forecasts = forecast_all(state, constants, ticket)
     learned = [
@@ -118,9 +124,9 @@ def learn_relative(
     doubt = constants[0].learning.doubt
     return state._replace(
         tracks=tuple(tracks.set_level(track, never_pulled, seen.mean) for track in learned),
-        gate=update_gate(state.gate, ticket.follows, relative, judges),
+        gate=update_gate(state.gate, ticket.follows, relative, judges & taken.usual),
         streaks=learn_streak(
-            state.streaks, ticket, state.tracks[0], forecasts[0], reward=relative, doubt=doubt
+            state.streaks, ticket, state.tracks[0], forecasts[0], taken=taken, doubt=doubt
         ),
         last_reward_time=state.time,
     )
@@ -148,12 +154,12 @@ def learn_streak(
     track: Track,
     forecast: Forecast,
     *,
-    reward: Array,
+    taken: Taken,
     doubt: float,
 ) -> Streaks:
-    """Evidence for an effect of the streak, from a pull in a row."""
+    """Evidence for an effect of the streak, from a pull in a row; an outlier is none."""
     experts = track.experts
-    error = reward - experts.weights @ forecast.mean
+    error = taken.relative - experts.weights @ forecast.mean
     noise = experts.noise[0]  # of the static expert
     weighed = streaks.add_evidence(
         known,
@@ -163,5 +169,5 @@ def learn_streak(
         noise=noise,
         freedom=experts.error_count + doubt,
     )
-    counts = ticket.repeats & ~ticket.first_pull
+    counts = ticket.repeats & ~ticket.first_pull & taken.usual
     return jax.tree.map(lambda new, old: jnp.where(counts, new, old), weighed, known)

@@ -104,16 +104,24 @@ def seen_after(rewards):
 USUAL = [0.0, 1.0] * 20
 
 
-def test_an_outlier_widens_the_scale_and_only_the_second_is_learned_from():
+def test_a_bad_outlier_widens_the_scale_and_only_the_second_is_learned_from():
     before, _ = seen_after(USUAL)
-    after, taken = seen_after([*USUAL, 1e6])
+    after, taken = seen_after([*USUAL, -1e6])
     assert not taken.believed
-    assert taken.relative == pytest.approx(0.5 + 30 * 0.5, abs=0.01)
+    assert taken.relative == pytest.approx(0.5 - 30 * 0.5, abs=0.01)
     widened = seen_rewards.reward_variance(after) / seen_rewards.reward_variance(before)
     assert 1 < widened < 1 + 30**2 / len(USUAL)
-    again, taken = seen_after([*USUAL, 1e6, 1e6])
+    again, taken = seen_after([*USUAL, -1e6, -1e6])
     assert taken.believed
+    assert not taken.usual
     assert again.alert == 1000
+
+
+def test_a_good_outlier_is_learned_from_as_what_it_counts_as():
+    _, taken = seen_after([*USUAL, 1e6])
+    assert taken.believed
+    assert not taken.usual
+    assert taken.relative == pytest.approx(0.5 + 30 * 0.5, abs=0.01)
 
 
 def test_many_outliers_are_usual():

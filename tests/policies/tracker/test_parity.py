@@ -39,7 +39,7 @@ def far_away(rng):
 def with_outliers(rng):
     """Whatever was pulled: the third reward of all, a single one, and two that come in a row."""
     rewards = coins(rng)
-    rewards[2], rewards[400], rewards[900:902] = -1e4, 1e6, 3e38
+    rewards[2], rewards[400], rewards[900:902] = -1e4, -1e6, 3e38
     return rewards
 
 

@@ -23,7 +23,10 @@ class SeenRewards:
         self.counted, self.last, self.distances, self.alert = [], None, [], 0
 
     def add(self, reward):
-        """What it counts as, whether it is learned from, and whether all before it is forgotten."""
+        """What it counts as, whether it is learned from, and whether all before it is forgotten.
+
+        Whether it counts as what it is stays to be looked at.
+        """
         reward = float(np.clip(reward, -LARGEST, LARGEST))
         restarts = False
         if self.counted and reward != self.last and len(self.distances) < ENOUGH:
@@ -31,12 +34,12 @@ class SeenRewards:
             self.distances.append(abs(reward - self.last))
         if restarts:
             self.start_again()
-        usual, counts_as = True, reward
+        usual, good, counts_as = True, False, reward
         if len(self.distances) == ENOUGH:
             mean, reach = np.mean(self.counted), FAR * np.sqrt(np.var(self.counted) + 1e-12)
             counts_as = float(np.clip(reward, mean - reach, mean + reach))
-            usual = counts_as == reward
-        believed = usual or self.alert > 0
+            usual, good = counts_as == reward, reward > mean
+        believed, self.usual = usual or good or self.alert > 0, usual
         self.alert = max(self.alert - 1, 0) if usual else ALERT
         self.counted.append(counts_as)
         self.last = reward

@@ -145,7 +145,6 @@ class Tracker:
         return best_of(index, available)
 
     def learn(self, arm, reward):
-        """Whether the reward was believed."""
         r, believed, restarts = self.seen.add(reward)
         if restarts:
             self.start()
@@ -157,7 +156,6 @@ class Tracker:
         self.pulls[arm] += 1
         if believed:
             self.m[:, self.pulls == 0, -1] = np.mean(self.rewards)
-        return believed
 
     def learn_from(self, a, r, knows_effect):
         if len(self.rewards) == 1:
@@ -169,7 +167,7 @@ class Tracker:
         y = r
         if self.streak > 0 and a == self.last and knows_effect:
             y = r - self.ps * self.g
-            if self.pslab:
+            if self.pslab and self.seen.usual:
                 self.learn_effect(r - self.w @ pm, pv)
 
         e, nu, v = y - pm, self.sn + self.a0, self.s2 * (1 + pv)
@@ -317,10 +315,12 @@ class Gated:
 
     def learn(self, arm, reward, followed):
         forced = self.tracks[0].forced
-        believed, _ = (track.learn(arm, reward) for track in self.tracks)
+        for track in self.tracks:
+            track.learn(arm, reward)
+        usual = self.tracks[0].seen.usual
         if len(self.tracks[0].rewards) == 1:  # for the first time, or again
             self.counted = []
-        if believed and not forced and followed[0] != followed[1]:
+        if usual and not forced and followed[0] != followed[1]:
             self.counted.append((int(followed[1]), self.tracks[0].rewards[-1]))
 
     def second_pays_more(self):
