@@ -45,8 +45,14 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     body = buffer.getvalue()
-    digest = hashlib.sha256(body).hexdigest()
-    return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
+    return b"driftbandits agent %d %s\n" % (VERSION, digest_of(body, VERSION)) + body
+
+
+def digest_of(body: bytes, version: int) -> bytes:
+    """Of the version too, since 3, so that no damaged one passes for that of an older file."""
+    digest = hashlib.sha256(b"" if version < 3 else b"%d\n" % version)
+    digest.update(body)
+    return digest.hexdigest().encode()
 
 
 def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
@@ -57,7 +63,7 @@ def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
         rule = f"of version {VERSION} or older (install a newer driftbandits to read it)"
         check.fail(name, rule, f"version {int(found[1])}")
     body = content[found.end() :]
-    if hashlib.sha256(body).hexdigest().encode() != found[2]:
+    if digest_of(body, int(found[1])) != found[2]:
         message = f"{name} is damaged (its checksum does not match); use an older copy"
         raise check.InputError(message)
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:

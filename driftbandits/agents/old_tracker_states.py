@@ -38,6 +38,6 @@ def scale_of(path: str, number: np.ndarray, squares: np.ndarray) -> dict[str, np
 
 def settled(path: str, squares: np.ndarray) -> dict[str, np.ndarray]:
     return {
-        f"{path}.count": np.asarray(np.where(squares > 0, ENOUGH, 0), np.int32),
+        f"{path}.number": np.asarray(np.where(squares > 0, ENOUGH, 0), np.int32),
         f"{path}.largest": np.zeros((3, *squares.shape), np.float32),
     }

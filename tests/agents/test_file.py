@@ -166,7 +166,7 @@ def test_a_tracker_that_knew_no_outliers_goes_on(dim: int) -> None:
     learner.set_state(found, 40_000)
     np.testing.assert_allclose(found[".contexts.squares"] / found[".contexts.number"], 9)
     assert found[".seen.squares"] / found[".seen.number"] == pytest.approx(4)
-    assert (found[".seen.distances.count"], found[".contexts.sizes.count"][-1]) == (16, 16)
+    assert (found[".seen.distances.number"], found[".contexts.sizes.number"][-1]) == (16, 16)
     for path in today:
         if path.endswith("covariance"):
             np.testing.assert_array_equal(found[path], today[path])

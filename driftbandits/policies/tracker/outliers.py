@@ -26,7 +26,7 @@ def within_float32(x: Array) -> Array:
 class FirstSizes(NamedTuple):
     """Of values that are not 0, which would say nothing about a scale."""
 
-    count: Array  # (...) int32, up to ENOUGH
+    number: Array  # (...) int32, up to ENOUGH
     largest: Array  # (3, ...) float32, the largest first
 
 
@@ -38,11 +38,11 @@ def add_size(first: FirstSizes, size: Array) -> FirstSizes:
     counts = (size > 0) & ~settled(first)
     larger = jnp.concatenate([jnp.full_like(size, jnp.inf)[None], first.largest[:-1]])
     largest = jnp.maximum(first.largest, jnp.minimum(larger, size))
-    return FirstSizes(first.count + counts, jnp.where(counts, largest, first.largest))
+    return FirstSizes(first.number + counts, jnp.where(counts, largest, first.largest))
 
 
 def settled(first: FirstSizes) -> Array:
-    return first.count == ENOUGH
+    return first.number == ENOUGH
 
 
 def gross(first: FirstSizes) -> Array:
