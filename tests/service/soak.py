@@ -22,13 +22,13 @@ from tests.service.soak_traffic import Client, Traffic, path, wait_until
 CLIENTS = 4
 KILLING = 0.6  # of the time
 PROGRESS = 30.0  # seconds
+SETTLING = 1.0  # seconds of traffic between two kills, at least
 MOST_PROBLEMS = 20
 BAD_COUNTERS = (
     "driftbandits_replay_mismatches_total",
     'driftbandits_snapshots_total{state="damaged"}',
 )
-
-BAD_LINES = ("Traceback", " ERROR ", " CRITICAL ")
+BAD_LINES = ("Traceback", "failed", "differ", "damaged")  # in the service's own log
 
 
 class Plan(NamedTuple):
@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     seconds: float
     kills: int
     seed: int
+    learners: int  # that are rebuilt and compared in the end
 
 
 class Soak:
@@ -50,6 +51,7 @@ class Soak:
         self.ledger = self.traffic.ledger
         self.memory = Memory(workers)
         self.kills = self.stops = self.checks = 0
+        self._next_line = PROGRESS
 
     def run(self) -> None:
         """Problems are in the ledger."""
@@ -59,27 +61,31 @@ class Soak:
         ends = sorted(self.rng.uniform(0.1, KILLING) for _ in range(self.plan.kills))
         for at in ends:
             self._wait(begin, at * self.plan.seconds)
+            if self._is_hopeless():
+                break
             self._restart()
             self.check(at_random=1)
+            self._wait(begin, time.monotonic() - begin + SETTLING)
         self.memory.begin_watching()
         self._wait(begin, self.plan.seconds)
+        self.memory.end_watching()
         self.traffic.stop()
-        self.check(at_random=len(self.ledger.bandits))
+        self.check(at_random=self.plan.learners)
         self._stop_all()
         self.traffic.clients[0].close()
         self.say(self.summary())
 
     def _wait(self, begin: float, until: float) -> None:
         """Until so many seconds have passed, or too much went wrong."""
-        next_line = PROGRESS * ((time.monotonic() - begin) // PROGRESS + 1)
-        while (passed := time.monotonic() - begin) < until:
-            if len(self.ledger.problems) > MOST_PROBLEMS:
-                return
+        while (passed := time.monotonic() - begin) < until and not self._is_hopeless():
             self.memory.sample()
-            if passed > next_line:
-                next_line += PROGRESS
+            if passed > self._next_line:
+                self._next_line = passed + PROGRESS
                 self.say(self._progress(passed))
             time.sleep(min(1.0, until - passed))
+
+    def _is_hopeless(self) -> bool:
+        return len(self.ledger.problems) > MOST_PROBLEMS
 
     def _restart(self) -> None:
         """One worker is killed; now and then it is stopped, as an operator does."""

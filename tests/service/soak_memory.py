@@ -10,6 +10,7 @@ import numpy as np
 from tests.service.serving import Serving
 
 MEGABYTE = 1e6
+LONG_ENOUGH = 120  # seconds: before that, a fit says little
 WARMING_UP = 0.25  # of the time that is watched: not judged
 
 
@@ -30,14 +31,17 @@ class Memory:
     def __init__(self, workers: list[Serving]) -> None:
         self._workers = workers
         self._lives: list[list[list[Sample]]] = [[[]] for _ in workers]
-        self._watched_since = 0.0
+        self._watched = 0.0, 0.0
 
     def began(self, worker: Serving) -> None:
         self._lives[self._workers.index(worker)].append([])
 
     def begin_watching(self) -> None:
         """From now on nobody is killed."""
-        self._watched_since = time.monotonic()
+        self._begin = time.monotonic()
+
+    def end_watching(self) -> None:
+        self._watched = self._begin, time.monotonic()
 
     def sample(self) -> None:
         for worker, lives in zip(self._workers, self._lives, strict=True):
@@ -47,10 +51,12 @@ class Memory:
     def last(self) -> str:
         return ", ".join(f"{lives[-1][-1].resident:.0f}" for lives in self._lives if lives[-1])
 
-    def growth(self) -> float:
-        """Of the worker that grows most: its share of growth in ten minutes, by a linear fit."""
-        found = [growth_of(lives[-1], self._watched_since) for lives in self._lives]
-        return max(found)
+    def growth(self) -> float | None:
+        """In ten minutes, as a share, of the worker that grows most; None if that is too early."""
+        since, until = self._watched
+        if until - since < LONG_ENOUGH:
+            return None
+        return max(growth_of(lives[-1], since, until) for lives in self._lives)
 
     def most(self) -> float:
         """Megabytes, at any time."""
@@ -62,13 +68,14 @@ class Memory:
             ends = [(life[0].resident, life[-1].resident) for life in lives if life]
             text = ", ".join(f"{first:.0f} to {last:.0f}" for first, last in ends[-5:])
             lines.append(f"{len(lives)} lives, the last ones {text} MB")
-        return "; ".join(lines) + f"; growth {100 * self.growth():.1f}% in 10 minutes"
+        growth = self.growth()
+        known = "not watched for long" if growth is None else f"{100 * growth:+.1f}% in 10 minutes"
+        return "; ".join([*lines, known])
 
 
-def growth_of(samples: list[Sample], since: float) -> float:
-    """Of what was watched, without its first part."""
-    end = samples[-1].time
-    start = since + WARMING_UP * (end - since)
-    times, sizes = np.array([sample for sample in samples if sample.time >= start]).T
-    slope = np.polyfit(times - times[0], sizes, 1)[0] if len(times) > 2 else 0.0
+def growth_of(samples: list[Sample], since: float, until: float) -> float:
+    """By a linear fit to what was watched, without its first part."""
+    start = since + WARMING_UP * (until - since)
+    times, sizes = np.array([sample for sample in samples if start <= sample.time <= until]).T
+    slope = np.polyfit(times - times[0], sizes, 1)[0]
     return float(600 * slope / sizes.mean())
