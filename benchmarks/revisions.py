@@ -48,6 +48,19 @@ for line in sys.stdin:
 
 
 @contextmanager
+def tree_of(revision: str) -> Iterator[Path]:
+    """The files of a revision, for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "old"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "-q", "--detach", str(tree), revision], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+@contextmanager
 def library(tree: Path, cache: str) -> Iterator[Callable[[str], float]]:
     """A process with the code of a tree; given a line, it says how long it took."""
     environment = os.environ | {"PYTHONPATH": str(tree), "JAX_COMPILATION_CACHE_DIR": cache}
@@ -133,17 +146,11 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=4, help="after every start")
     chosen = parser.parse_args()
     assert set(CONNECTIONS) >= set(SERVED.values())
-    with tempfile.TemporaryDirectory() as folder:
-        old = Path(folder) / "old"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "-q", "--detach", str(old), chosen.revision], check=True)
-        try:
-            if chosen.only != "services":
-                compare_libraries([old, ROOT], chosen.starts, chosen.slices)
-            if chosen.only != "libraries":
-                compare_services([old, ROOT], chosen.starts, chosen.slices)
-        finally:
-            subprocess.run([*git, "remove", "--force", str(old)], check=True)
+    with tree_of(chosen.revision) as old:
+        if chosen.only != "services":
+            compare_libraries([old, ROOT], chosen.starts, chosen.slices)
+        if chosen.only != "libraries":
+            compare_services([old, ROOT], chosen.starts, chosen.slices)
 
 
 if __name__ == "__main__":

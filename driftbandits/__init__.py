@@ -7,7 +7,7 @@ command line's help do not wait for JAX.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 _HOMES = {
     "BanditSpec": "core",
@@ -42,7 +42,7 @@ _HOMES = {
     "RebuiltAgent": "logs.rebuild",
     "rebuild_agent": "logs.rebuild",
     "Client": "client",
-    "ServiceError": "client",
+    "ServiceError": "service_calls",
     "to_gymnasium": "integrations.gymnasium",
     "from_gymnasium": "integrations.gymnasium",
     "external_policy": "integrations.external",
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from driftbandits.agents.agent import Agent
     from driftbandits.agents.requests import AgentDecision, Request
     from driftbandits.check import InputError
-    from driftbandits.client import Client, ServiceError
+    from driftbandits.client import Client
     from driftbandits.core import (
         BanditSpec,
         Decision,
@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from driftbandits.running.comparison import compare
     from driftbandits.running.runner import run_experiment, run_experiments
     from driftbandits.running.store import read_results
+    from driftbandits.service_calls import ServiceError
     from driftbandits.simulation.engine import simulate
     from driftbandits.simulation.traces import Trace
 

@@ -10,25 +10,23 @@ that is safe: decisions get their ids here, so asking twice still makes one deci
 """
 
 import math
-import random
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 import httpx
-from httpx import Response
 
 from driftbandits import check
+from driftbandits.atomic_file import write_atomically
+from driftbandits.service_calls import ServiceCalls, ServiceError, error_from
 
-BUSY = {429, 503}
-NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-MAYBE_RECEIVED = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
-LONGEST_WAIT = 60.0  # seconds; if the service asks for more, the request fails
 BATCH_SIZE = 1000
-CHECK_ADDRESS = "check that the address is right and a driftbandits service runs there"
+LONG = 120.0  # seconds, for what compiles or deletes much; the service gives up after 60
 REQUEST_FIELDS = ["context", "available", "id"]
 
 Names = Iterable[str]
@@ -51,6 +49,8 @@ class Bandit(NamedTuple):
     window: float | None  # seconds
     default_reward: float | None
     reward_range: tuple[float, float]
+    context_ranges: dict[str, tuple[float, float]]  # by name
+    out_of_range: str  # refuse, clip or accept
     noise: float
     horizon: int | None
     max_open: int
@@ -71,19 +71,6 @@ class Decision(NamedTuple):
     probabilities: dict[str, float]
 
 
-class ServiceError(Exception):
-    """An error of the service; its status is 0 without a response, or for one reward of many."""
-
-    def __init__(self, status: int, code: str, message: str, remedy: str = "") -> None:
-        super().__init__(status, code, message, remedy)
-        self.status, self.code, self.message, self.remedy = status, code, message, remedy
-
-    def __str__(self) -> str:
-        kind = f"{self.status} {self.code}" if self.status else self.code
-        text = f"{self.message} ({kind})" + (f"; {self.remedy}" if self.remedy else "")
-        return " ".join(text.split())
-
-
 class Outcome(NamedTuple):
     """What became of a reward: learned, duplicate, or refused with an error."""
 
@@ -91,6 +78,14 @@ class Outcome(NamedTuple):
     reward: float | None
     status: str
     error: ServiceError | None = None
+
+
+class Correction(NamedTuple):
+    """A reward, as it was and as it is now; None where it was taken back, or never came."""
+
+    id: str
+    before: float | None
+    reward: float | None
 
 
 class Client:
@@ -108,14 +103,12 @@ class Client:
         check.integer(retries=retries, at_least=0)
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             check.fail("url", "an address that starts with http:// or https://", url)
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
         self.url, self.retries = url.rstrip("/"), retries
-        self._http = httpx.Client(
-            transport=transport, base_url=url, headers=headers, timeout=timeout
-        )
+        self._calls = ServiceCalls(self.url, key, timeout, retries, transport)
+        self._call = self._calls.json
 
     def close(self) -> None:
-        self._http.close()
+        self._calls.close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,12 +119,18 @@ class Client:
     def create(
         self, name: str, arms: Names, context: Names = (), policy: str = "tracker", **settings: Any
     ) -> Bandit:
-        """Creates a bandit; settings are those of POST /v1/bandits: seed, window, ..."""
+        """Creates a bandit; settings are those of POST /v1/bandits: seed, window, ...
+
+        One that exists with the same settings is as good as new. The service may have to compile
+        its policy, so this waits longer than other calls.
+        """
         for what, names in {"arms": arms, "context": context}.items():
             if isinstance(names, str):
                 check.fail(what, "a list of names", names)
         body = {"name": name, "arms": list(arms), "context": list(context), "policy": policy}
-        return as_bandit(self._call("POST", "/v1/bandits", body | settings))
+        body |= settings
+        made = self._call("POST", "/v1/bandits", body, safe=True, at_least=LONG)
+        return as_bandit(made)
 
     def bandits(self) -> list[Bandit]:
         return [as_bandit(one) for one in self._call("GET", "/v1/bandits", safe=True)["bandits"]]
@@ -141,7 +140,7 @@ class Client:
 
     def delete(self, name: str) -> None:
         """Deletes a bandit and its log."""
-        self._send("DELETE", path(name))
+        self._calls.send("DELETE", path(name), at_least=LONG)
 
     def decide(
         self,
@@ -169,58 +168,47 @@ class Client:
         rows = [{"id": id, "reward": finite("reward", reward)} for id, reward in pairs]
         return [as_outcome(one) for one in self._in_batches(bandit, "rewards", rows)]
 
+    def correct(self, bandit: str, id: str, reward: float | None) -> Correction:
+        """Corrects a reward that was learned, or takes it back (None); the learner is rebuilt."""
+        body = {"id": id, "reward": None if reward is None else finite("reward", reward)}
+        made = self._call("POST", path(bandit, "corrections"), body, safe=True, at_least=LONG)
+        return Correction(made["id"], made["before"], made["reward"])
+
     def add_arm(self, bandit: str, name: str) -> Bandit:
-        return self._change_arm(bandit, "arms", name)
+        """Adds an arm; like `create`, this may take a while."""
+        made = self._call("POST", path(bandit, "arms"), {"name": name}, at_least=LONG)
+        return as_bandit(made)
 
     def retire_arm(self, bandit: str, name: str) -> Bandit:
-        return self._change_arm(bandit, "arms/retire", name, safe=True)
+        return self._change_arm(bandit, "retire", name)
 
     def restore_arm(self, bandit: str, name: str) -> Bandit:
-        return self._change_arm(bandit, "arms/restore", name, safe=True)
+        return self._change_arm(bandit, "restore", name)
 
-    def log(self, bandit: str, format: str = "parquet") -> bytes:
-        """The whole log as a Parquet or CSV file."""
+    def log(self, bandit: str, format: str = "parquet") -> Iterator[bytes]:
+        """The whole log as a Parquet or CSV file, piece by piece."""
         check.known("format", format, ["parquet", "csv"])
-        return self._send("GET", f"{path(bandit, 'log')}?format={format}", safe=True).content
+        return self._calls.parts(f"{path(bandit, 'log')}?format={format}")
+
+    def save_log(self, bandit: str, file: str | PathLike[str]) -> None:
+        """Writes the whole log to a file, which is there when it is complete."""
+        place = Path(file)
+        if place.suffix not in (".parquet", ".csv"):
+            check.fail("file", "a name that ends with .parquet or .csv", str(file))
+        write_atomically(place, self.log(bandit, place.suffix[1:]))
 
     def series(self, bandit: str, points: int = 60) -> dict[str, Any]:
         """The data behind the charts of the bandit's page."""
         return dict(self._call("GET", f"{path(bandit, 'series')}?points={points}", safe=True))
 
-    def _change_arm(self, bandit: str, change: str, name: str, safe: bool = False) -> Bandit:
-        return as_bandit(self._call("POST", path(bandit, change), {"name": name}, safe))
+    def _change_arm(self, bandit: str, change: str, name: str) -> Bandit:
+        target = path(bandit, f"arms/{change}")
+        return as_bandit(self._call("POST", target, {"name": name}, safe=True))
 
     def _in_batches(self, bandit: str, kind: str, rows: list[dict[str, Any]]) -> Iterator[Any]:
         for batch in (rows[at : at + BATCH_SIZE] for at in range(0, len(rows), BATCH_SIZE)):
-            yield from self._call("POST", path(bandit, f"{kind}/batch"), {kind: batch}, True)[kind]
-
-    def _call(self, method: str, target: str, body: Any = None, safe: bool = False) -> Any:
-        response = self._send(method, target, body, safe)
-        try:
-            return response.json()
-        except ValueError:
-            raise as_error(response) from None
-
-    def _send(self, method: str, target: str, body: Any = None, safe: bool = False) -> Response:
-        """Retries what was not received or, if that is `safe`, what may have been."""
-        repeatable = NEVER_SENT + (MAYBE_RECEIVED if safe else ())
-        for attempt in range(self.retries + 1):
-            last = attempt == self.retries
-            try:
-                response = self._http.request(method, target, json=body)
-            except httpx.TransportError as error:
-                if last or not isinstance(error, repeatable):
-                    message = f"{self.url} did not answer: {str(error) or type(error).__name__}"
-                    raise ServiceError(0, "unreachable", message, CHECK_ADDRESS) from error
-                wait = wait_after(attempt)
-            else:
-                if response.is_success:
-                    return response
-                wait = wait_after(attempt, response.headers.get("Retry-After", ""))
-                if last or response.status_code not in BUSY or wait > LONGEST_WAIT:
-                    raise as_error(response)
-            time.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+            target = path(bandit, f"{kind}/batch")
+            yield from self._call("POST", target, {kind: batch}, safe=True)[kind]
 
 
 def path(bandit: str, rest: str = "") -> str:
@@ -265,6 +253,8 @@ def as_bandit(answer: Mapping[str, Any]) -> Bandit:
     fields["arms"] = tuple(Arm(arm["name"], arm["retired"]) for arm in answer["arms"])
     fields["context"] = tuple(answer["context"])
     fields["reward_range"] = tuple(answer["reward_range"])
+    ranges = answer.get("context_ranges", {})
+    fields["context_ranges"] = {name: tuple(ends) for name, ends in ranges.items()}
     return Bandit(**fields)
 
 
@@ -276,23 +266,3 @@ def as_outcome(answer: Mapping[str, Any]) -> Outcome:
     if error := answer.get("error"):
         return Outcome(answer["id"], None, "refused", error_from(0, error))
     return Outcome(answer["id"], answer["reward"], answer["status"])
-
-
-def as_error(response: Response) -> ServiceError:
-    status = response.status_code
-    try:
-        return error_from(status, response.json()["error"])
-    except (ValueError, LookupError, TypeError, AttributeError):  # from a proxy or another server
-        message = f"{response.url} answered {status} {response.reason_phrase}".rstrip()
-        return ServiceError(status, f"http_{status}", message, CHECK_ADDRESS)
-
-
-def error_from(status: int, error: Mapping[str, Any]) -> ServiceError:
-    return ServiceError(status, error["code"], error["message"], error.get("remedy", ""))
-
-
-def wait_after(attempt: int, requested: str = "") -> float:
-    """Seconds, as requested; otherwise longer each time, and random to spread clients."""
-    if requested.isdecimal():
-        return float(requested)
-    return 0.1 * 2.0**attempt * random.uniform(0.5, 1.0)

@@ -105,7 +105,7 @@ def test_very_many_rewards_are_several_requests(client: Client, service: FakeSer
 
 def test_the_log_is_a_file_and_the_series_a_table(client: Client, service: FakeService) -> None:
     service.answers = [httpx.Response(200, content=b"PAR1"), httpx.Response(200, json={"open": 3})]
-    assert client.log("shop") == b"PAR1"
+    assert b"".join(client.log("shop")) == b"PAR1"
     assert client.series("shop", points=5) == {"open": 3}
     ends = [path.removeprefix("/v1/bandits/shop/") for _, path, _ in service.asked]
     assert ends == ["log?format=parquet", "series?points=5"]
@@ -128,6 +128,19 @@ def test_an_answer_of_another_server_is_told(
     with pytest.raises(ServiceError, match=rf"/bandits/shop answered {status}") as caught:
         client.bandit("shop")
     assert caught.value.code == f"http_{status}"
+
+
+def test_a_timeout_of_the_service_is_repeated_only_where_that_is_safe(
+    client: Client, service: FakeService
+) -> None:
+    """As it may have happened."""
+    service.answers = [refused(504, "no_answer_in_time")] * 2
+    client.decide("shop")
+    assert len(service.asked) == 3
+    service.answers = [refused(504, "no_answer_in_time")]
+    with pytest.raises(ServiceError, match="504 no_answer_in_time"):
+        client.add_arm("shop", "blue")
+    assert len(service.asked) == 4
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -165,9 +178,10 @@ SAFE: dict[str, Ask] = {
     "retire_arm": lambda client: client.retire_arm("shop", "red"),
     "restore_arm": lambda client: client.restore_arm("shop", "red"),
     "bandits": lambda client: client.bandits(),
+    "create": lambda client: client.create("shop", ["red"]),
+    "log": lambda client: list(client.log("shop")),
 }
 UNSAFE: dict[str, Ask] = {
-    "create": lambda client: client.create("shop", ["red"]),
     "add_arm": lambda client: client.add_arm("shop", "red"),
     "delete": lambda client: client.delete("shop"),
 }
@@ -243,10 +257,13 @@ def test_a_foolish_client_is_refused(settings: dict[str, Any]) -> None:
         Client(**settings)
 
 
+NEEDED = ["", ".atomic_file", ".check", ".client", ".extras", ".service_calls"]
+
+
 def test_it_imports_httpx_and_neither_jax_nor_numpy() -> None:
     code = "import sys; from driftbandits import Client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
     ours = {name for name in modules if name.startswith("driftbandits")}
-    assert ours == {f"driftbandits{name}" for name in ("", ".check", ".client", ".extras")}
+    assert ours == {f"driftbandits{name}" for name in NEEDED}
     assert not modules & {"jax", "jaxlib", "numpy", "scipy", "sqlalchemy", "msgspec", "polars"}

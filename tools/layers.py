@@ -32,6 +32,7 @@ LAYERS = [
     Layer(("service.metrics",), "metrics for Prometheus"),
     Layer(("service.engine",), "the thread that decides and learns for all bandits of a worker"),
     Layer(("service.http",), "connections, routes, messages, roles, pages"),
+    Layer(("service_calls",), "requests to a service, repeated where that is safe"),
     Layer(("service.server", "client"), "a worker from start to stop; the service from Python"),
     Layer(("catalogue",), "lists policies, environments and experiments without importing JAX"),
     Layer(("cli",), "parse, call, print"),

@@ -11,7 +11,8 @@ Everything follows from the seed, and from what came in at which times: given th
 decides the same, bit for bit.
 """
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +60,17 @@ class RewardBatch(NamedTuple):
         return RewardBatch(self.ids, verdicts, new)
 
 
+def spec_of(num_arms: int, settings: AgentSettings) -> BanditSpec:
+    """The problem that an agent with these settings has."""
+    return BanditSpec(
+        num_arms=num_arms,
+        context_dim=len(settings.context),
+        horizon=settings.horizon,
+        reward_range=settings.reward_range,
+        noise=settings.noise,
+    )
+
+
 class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
@@ -71,13 +83,7 @@ class DecisionBook:
             self.settings.out_of_range,
         )
         self.arms = Arms(arms)
-        spec = BanditSpec(
-            num_arms=len(arms),
-            context_dim=len(self.settings.context),
-            horizon=self.settings.horizon,
-            reward_range=self.settings.reward_range,
-            noise=self.settings.noise,
-        )
+        spec = spec_of(len(arms), self.settings)
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
         self.open = OpenDecisions(self.learner.ticket_width)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
@@ -179,15 +185,15 @@ class DecisionBook:
         self._close(list(batch.new), list(batch.new.values()), expired=False)
         return batch
 
-    def expire(self, now: float, room: int = 0) -> list[str]:
+    def expire(self, now: float, room: int = 0, limit: int = sys.maxsize) -> list[str]:
         """Settles decisions whose window has passed; gives their ids, oldest first.
 
-        Where there is no room for so many more, the oldest ones go too.
+        Where there is no room for so many more, the oldest ones go too; at most `limit` of them.
         """
         self.set_clock(now)
         window, most = self.settings.window, self.settings.max_open
-        over = [] if window is None else self.open.until(self.now - window)
-        crowded = self.open.oldest(len(self.open.waiting) + room - most)
+        over = [] if window is None else self.open.until(self.now - window, limit)
+        crowded = self.open.oldest(min(len(self.open.waiting) + room - most, limit))
         ended = max(over, crowded, key=len)
         if ended:
             self.settle(ended)
@@ -246,11 +252,10 @@ class DecisionBook:
 
     def widen(self, slots: int) -> None:
         """Grows the policy's memory, with everything that it has learned in place."""
-        self.arms.widen(slots)
-        self.open.tickets = self.learner.grow(slots, self.open.tickets)
+        for _ in self.widening(slots):
+            pass
 
-    def prepare_to_grow(self) -> None:
-        """Compiles, on any thread, what it will need with more arms, and changes nothing."""
-        spec, settings = self.learner.spec, self.settings
-        wider = spec._replace(num_arms=2 * spec.num_arms)
-        Learner(settings.policy, wider, settings.seed).warm_up()
+    def widening(self, slots: int) -> Iterator[None]:
+        """`widen` step by step; nothing else may be asked of the book meanwhile."""
+        self.arms.widen(slots)
+        yield from self.open.reshape(self.learner.grow(slots), self.learner.ticket_width)

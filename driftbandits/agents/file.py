@@ -11,7 +11,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
 
 VERSION = 2
+PAGE = 1000  # decisions
 FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 
 
@@ -36,7 +37,7 @@ def read_book(path: Path) -> DecisionBook:
 
 
 def to_bytes(book: DecisionBook) -> bytes:
-    return packed(arrays_of(book))
+    return packed(arrays_of(freeze(book)))
 
 
 def packed(arrays: dict[str, np.ndarray]) -> bytes:
@@ -62,33 +63,58 @@ def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
         return restored(dict(arrays), name, int(found[1]))
 
 
-def arrays_of(book: DecisionBook) -> dict[str, np.ndarray]:
-    """Copies; `laws` is how files have always called the probabilities."""
-    waiting, past = book.open.waiting, book.past
+class FrozenBook(NamedTuple):
+    """A book at one moment, which any thread may write down while the book goes on.
+
+    Rows of tickets must not be used again meanwhile (`OpenDecisions.hold`).
+    """
+
+    about: dict[str, Any]
+    open: dict[str, OpenDecision]
+    past: dict[str, PastDecision]
+    tickets: np.ndarray
+    slots: int
+    state: dict[str, np.ndarray]
+
+
+def freeze(book: DecisionBook) -> FrozenBook:
+    """Copies only what the book changes in place."""
     about = {
         "driftbandits": __version__,
         **book.settings._asdict(),
-        "arms": book.arms.names,
+        "arms": list(book.arms.names),
         "retired": book.arms.retired,
         **book.counts._asdict(),
         "clock": book.now,
-        "open": [
-            [id, kept.arm, kept.probabilities.size, kept.time] for id, kept in waiting.items()
-        ],
-        "answered": [
-            [id, kept.arm, kept.probabilities.size, kept.reward, kept.expired]
-            for id, kept in past.items()
-        ],
     }
-    probabilities = [kept.probabilities for kept in waiting.values()]
-    probabilities += [kept.probabilities for kept in past.values()]
+    waiting, past = dict(book.open.waiting), dict(book.past)
+    state = book.learner.state()
+    return FrozenBook(about, waiting, past, book.open.tickets, book.arms.slots, state)
+
+
+def arrays_of(book: FrozenBook) -> dict[str, np.ndarray]:
+    """`laws` is how files have always called the probabilities."""
+    waiting = [[id, x.arm, x.probabilities.size, x.time] for id, x in book.open.items()]
+    answered = [
+        [id, x.arm, x.probabilities.size, x.reward, x.expired] for id, x in book.past.items()
+    ]
+    about = json.dumps(book.about, default=plain)[:-1]
+    about += f', "open": [{as_json(waiting)}], "answered": [{as_json(answered)}]}}'
+    probabilities = [kept.probabilities for kept in book.open.values()]
+    probabilities += [kept.probabilities for kept in book.past.values()]
     return {
-        "about": np.frombuffer(json.dumps(about, default=plain).encode(), np.uint8),
+        "about": np.frombuffer(about.encode(), np.uint8),
         "laws": np.concatenate([np.zeros(0, np.float32), *probabilities]),
-        "tickets": book.open.tickets_of(list(waiting)),
-        "slots": np.array(book.arms.slots),
-        **{f"state{path}": array for path, array in book.learner.state().items()},
+        "tickets": book.tickets[[kept.row for kept in book.open.values()]],
+        "slots": np.array(book.slots),
+        **{f"state{path}": array for path, array in book.state.items()},
     }
+
+
+def as_json(rows: list[Any]) -> str:
+    """Page by page, as no other thread runs while one is encoded."""
+    pages = (rows[first : first + PAGE] for first in range(0, len(rows), PAGE))
+    return ", ".join(json.dumps(page, default=plain)[1:-1] for page in pages)
 
 
 def plain(number: np.generic) -> object:

@@ -1,5 +1,6 @@
 """Decisions that wait for their rewards: their tickets in one table, oldest first."""
 
+from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from driftbandits.agents.learner import Acts
 from driftbandits.agents.packed_tickets import WORD
 
 FIRST_ROWS = 64
+PAGE = 1024  # rows that change their shape at once
 
 
 class OpenDecision(NamedTuple):
@@ -27,6 +29,7 @@ class OpenDecisions:
         self.waiting: dict[str, OpenDecision] = {}  # by id, in the order of the decisions
         self.tickets = np.zeros((FIRST_ROWS, width), WORD)
         self._free = list(range(FIRST_ROWS))
+        self._held: list[int] | None = None  # rows that are free when they are no longer read
 
     def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
         rows, arm_numbers = self.put(acts.tickets), acts.arms.tolist()
@@ -46,15 +49,34 @@ class OpenDecisions:
 
     def remove(self, id: str) -> OpenDecision:
         kept = self.waiting.pop(id)
-        self._free.append(kept.row)
+        (self._free if self._held is None else self._held).append(kept.row)
         return kept
+
+    def reshape(self, shaped: Callable[[np.ndarray], np.ndarray], width: int) -> Iterator[None]:
+        """All tickets in another shape, page by page."""
+        tickets = np.zeros((len(self.tickets), width), WORD)
+        for first in range(0, len(tickets), PAGE):
+            page = slice(first, first + PAGE)
+            tickets[page] = shaped(self.tickets[page])
+            yield
+        self.tickets = tickets
+
+    def hold(self) -> None:
+        """From now on no row that is in use is used again, as another thread reads them."""
+        self._held = [] if self._held is None else self._held
+
+    def release(self) -> None:
+        """The other thread is done."""
+        self._free += self._held or []
+        self._held = None
 
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
 
-    def until(self, time: float) -> list[str]:
-        """Those that were made at that time or before."""
-        return [id for id, _ in takewhile(lambda x: x[1].time <= time, self.waiting.items())]
+    def until(self, time: float, limit: int) -> list[str]:
+        """Those that were made at that time or before, at most so many."""
+        oldest = islice(self.waiting.items(), limit)
+        return [id for id, _ in takewhile(lambda x: x[1].time <= time, oldest)]
 
     def oldest(self, count: int) -> list[str]:
         return list(islice(self.waiting, max(count, 0)))

@@ -70,9 +70,9 @@ def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     slots = book.arms.slots
     arms = [event.arm or 0 for event in events]
     different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms)
-    differing = [events[place] for place in different]
-    for event in differing:
+    for event in events:
         made = book.open.waiting[event.id]
-        logged = made._replace(probabilities=probabilities_of(event).copy())
-        book.open.waiting[event.id] = logged
-    return differing
+        if made.probabilities.tobytes() != event.probabilities:
+            logged = made._replace(probabilities=probabilities_of(event).copy())
+            book.open.waiting[event.id] = logged
+    return [events[place] for place in different]

@@ -10,11 +10,17 @@ class ApiError(Exception):
     """An error that is returned to the caller, with a remedy."""
 
     def __init__(
-        self, status: int, code: str, message: str, remedy: str, retry_after: int | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        remedy: str,
+        retry_after: int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.remedy = status, code, message, remedy
-        self.retry_after = retry_after  # seconds
+        self.retry_after, self.headers = retry_after, headers  # in seconds; others than it
 
     def as_json(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "remedy": self.remedy}
@@ -26,6 +32,9 @@ class OwnedElsewhere(Exception):  # noqa: N818  # not an error: the request is f
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.url = url
+
+
+WITH_KEY = (("www-authenticate", 'Bearer realm="driftbandits"'),)  # HTTP wants it with every 401
 
 
 # HTTP
@@ -45,9 +54,10 @@ def no_such_path(method: str, path: str) -> ApiError:
     return ApiError(404, "no_such_path", message, "see /docs for all paths")
 
 
-def wrong_method(method: str, path: str) -> ApiError:
-    message = f"{path} does not support {method}"
-    return ApiError(405, "wrong_method", message, "see /docs for the methods of each path")
+def wrong_method(method: str, path: str, allowed: tuple[str, ...]) -> ApiError:
+    message, allow = f"{path} does not support {method}", ", ".join(allowed)
+    remedy = f"it supports {allow}; see /docs"
+    return ApiError(405, "wrong_method", message, remedy, headers=(("allow", allow),))
 
 
 def too_slow(seconds: float) -> ApiError:
@@ -69,6 +79,17 @@ def too_busy(reason: str) -> ApiError:
     return ApiError(429, "too_busy", reason, "retry after the seconds given in Retry-After", 1)
 
 
+def too_many_exports(limit: int) -> ApiError:
+    message = f"this worker sends at most {limit} logs at a time"
+    remedy = "retry after the seconds given in Retry-After"
+    return ApiError(429, "too_many_exports", message, remedy, 10)
+
+
+def no_answer_in_time() -> ApiError:
+    message = "there was no answer in time; the request may or may not have been recorded"
+    return ApiError(504, "no_answer_in_time", message, "retry with the same id", 1)
+
+
 def internal() -> ApiError:
     return ApiError(500, "internal", "the service failed", "see the service's log")
 
@@ -78,17 +99,19 @@ def internal() -> ApiError:
 
 def no_key() -> ApiError:
     remedy = "send the header `Authorization: Bearer KEY`; create keys with `driftbandits keys`"
-    return ApiError(401, "no_key", "this service requires a key", remedy)
+    return ApiError(401, "no_key", "this service requires a key", remedy, headers=WITH_KEY)
 
 
 def bad_header() -> ApiError:
     message = "the Authorization header is malformed"
-    return ApiError(401, "bad_header", message, "write it as `Authorization: Bearer KEY`")
+    remedy = "write it as `Authorization: Bearer KEY`"
+    return ApiError(401, "bad_header", message, remedy, headers=WITH_KEY)
 
 
 def unknown_key() -> ApiError:
     message = "this key is unknown or was revoked"
-    return ApiError(401, "unknown_key", message, "`driftbandits keys list` shows the valid keys")
+    remedy = "`driftbandits keys list` shows the valid keys"
+    return ApiError(401, "unknown_key", message, remedy, headers=WITH_KEY)
 
 
 def wrong_role(role: str, wanted: str) -> ApiError:
@@ -153,6 +176,10 @@ def broken_policy(name: str) -> ApiError:
 def no_database() -> ApiError:
     message = "the database cannot be reached; nothing was lost"
     return ApiError(503, "no_database", message, "retry with the same id", 1)
+
+
+def unhealthy_database(problem: str, remedy: str) -> ApiError:
+    return ApiError(503, "unhealthy_database", f"the database {problem}", remedy, 1)
 
 
 def not_committed() -> ApiError:

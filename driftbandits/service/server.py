@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import ipaddress
+import os
 import signal
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +22,7 @@ from driftbandits.service.http.keyring import digest_of, new_key
 from driftbandits.service.store.store import Store
 
 GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
+LAST_WAIT = 1.0  # seconds, for each thread that is still there in the end
 BACKLOG = 2048  # connections waiting to be accepted
 SINGLE_WORKER = "alone"  # with SQLite; a restarted worker is the same one
 
@@ -63,6 +66,21 @@ def serve(
         tune_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run(service, listener))
+    leave()
+
+
+def leave() -> None:
+    """Ends the process now if a thread is compiling, which cannot be interrupted.
+
+    All answers are given and everything is on the disk; Python alone would wait for the thread.
+    """
+    ours = [each for each in threading.enumerate() if each.name.startswith("driftbandits-")]
+    for thread in ours:
+        thread.join(LAST_WAIT)
+    if any(thread.is_alive() for thread in ours):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 async def run(service: Service, listener: socket.socket) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from driftbandits import InputError
 from driftbandits.agents.agent import Agent, own_id
-from driftbandits.agents.learner import programs_for
 from driftbandits.agents.requests import Request
 
 ODD_NAMES = [
@@ -221,17 +220,3 @@ def test_odd_names_are_names() -> None:
         assert agent.decide(available=[name], id=name, now=0).arm == name
     assert agent.reward_many([(name, 1) for name in ODD_NAMES], now=0) == ["learned"] * 9
     assert agent.decide_many([], now=0) == agent.reward_many([], now=0) == []
-
-
-def test_growth_that_was_prepared_compiles_no_program() -> None:
-    agent = Agent(["a", "b"], policy="thompson", horizon=77)  # as no other test has
-    id = agent.decide(now=0).id
-    agent._book.prepare_to_grow()
-    assert (agent.arms, agent._book.arms.slots) == (["a", "b"], 2)
-    compiled = programs_for.cache_info().misses
-    agent.add_arm("c")
-    agent.reward(id, 1.0, now=0)
-    assert set(agent.decide(now=0).probabilities) == {"a", "b", "c"}
-    programs: Any = agent._book.learner._programs
-    assert [programs.act._cache_size(), programs.learn._cache_size()] == [1, 1]
-    assert programs_for.cache_info().misses == compiled

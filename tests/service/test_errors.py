@@ -19,5 +19,5 @@ def test_an_error_is_named_by_its_code(name: str) -> None:
     assert error.code == name
     assert error.message
     assert error.remedy
-    assert (error.retry_after is not None) == (error.status in (429, 503))
+    assert (error.retry_after is not None) == (error.status in (429, 503, 504))
     assert error.as_json() == {"code": name, "message": error.message, "remedy": error.remedy}

@@ -1,6 +1,7 @@
 """A bandit answers its calls, those of one kind together."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from driftbandits.service.engine.commands import (
@@ -9,6 +10,7 @@ from driftbandits.service.engine.commands import (
     Command,
     Decide,
     Inspect,
+    MustGrow,
     Reply,
     Reward,
     batches_by_kind,
@@ -16,30 +18,55 @@ from driftbandits.service.engine.commands import (
 from driftbandits.service.engine.live_bandit import Find, LiveBandit
 from driftbandits.service.errors import ApiError
 
+PAGE = 1000  # expiries in one transaction, about
+# At None it may pause; what was noted up to a list of replies is complete and may be committed.
+Steps = Iterator[list[Reply] | None]
 
-def answer(live: LiveBandit, calls: list[Call], now: float, find: Find) -> list[Reply]:
+
+def answer(live: LiveBandit, calls: list[Call], now: float, find: Find) -> Steps:
     """In batches of one kind, after what has expired; a bandit's clock never goes back."""
-    live.expire(now)
+    while live.expire_some(now):
+        yield [] if len(live.events) >= PAGE else None
+    yield []
     now = live.book.now
-    replies: list[Reply] = []
     for batch in batches_by_kind(calls):
-        replies += answer_batch(live, batch, now, find)
-    return replies
+        yield from answer_batch(live, batch, now, find)
 
 
-def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) -> list[Reply]:
+def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) -> Steps:
     commands: Sequence[Any] = [call.command for call in calls]
     if isinstance(commands[0], Decide):
-        results = live.decide([command.requests for command in commands], now, find)
-        return [Reply(*pair) for pair in zip(calls, results, strict=True)]
-    if isinstance(commands[0], Reward):
-        pairs = [pair for command in commands for pair in command.pairs]
-        statuses = iter(live.reward(pairs, now, find))
-        return [
-            Reply(call, [next(statuses) for _ in command.pairs])
+        results = yield from live.deciding([command.requests for command in commands], now, find)
+        yield [Reply(*pair) for pair in zip(calls, results, strict=True)]
+    elif isinstance(commands[0], Reward):
+        statuses: list[Any] = []
+        for step in live.reward_pace.steps([pair for each in commands for pair in each.pairs]):
+            if statuses:
+                yield None
+            begin = time.perf_counter()
+            statuses += live.reward(step, now, find)
+            live.reward_pace.learn(len(step), time.perf_counter() - begin)
+        found = iter(statuses)
+        yield [
+            Reply(call, [next(found) for _ in command.pairs])
             for call, command in zip(calls, commands, strict=True)
         ]
-    return [Reply(call, change_or_inspect(live, call.command, now)) for call in calls]
+    else:
+        (call,) = calls
+        must_grow = yield from growing(live, call.command)
+        yield [Reply(call, must_grow or change_or_inspect(live, call.command, now))]
+
+
+def growing(live: LiveBandit, command: Command) -> Generator[None, None, MustGrow | None]:
+    """Makes room for a new arm, where what it takes is compiled."""
+    if not isinstance(command, ChangeArm) or command.kind != "arm_added":
+        return None
+    if live.must_grow_for(command.name):
+        slots = 2 * live.book.arms.slots
+        if slots > command.prepared:
+            return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
+        yield from live.book.widening(slots)
+    return None
 
 
 def change_or_inspect(live: LiveBandit, command: Command, now: float) -> Any:

@@ -22,6 +22,15 @@ class ChangeArm(NamedTuple):
     kind: str
     name: str
     then: Callable[[LiveBandit], Any]
+    prepared: int = 0  # slots that the policy's programs are compiled for
+
+
+class MustGrow(Exception):  # noqa: N818  # not an error: compile what `config` needs, and ask again
+    """A new arm needs a larger policy, which the engine's thread must not compile."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.config = config  # with as many arms as there will be slots
 
 
 class Correct(NamedTuple):

@@ -5,13 +5,17 @@ means are compared by a generalised likelihood ratio, as in Besson, Kaufmann, Ma
 (2022), "Efficient Change-Point Detection for Tackling Piecewise-Stationary Bandits". Its rate is
 that of Hoeffding (1963), theorem 3, for rewards of a given variance and a bounded distance from
 their mean: on 0/1 rewards it is the Bernoulli divergence to the letter, however rare the ones; on
-others it knows their variance; and an outlier weighs no more than a rare one among zeros. Scale and
-origin of the rewards do not matter. What is remembered is the exponential histogram of ADWIN (Bifet
-and Gavaldà, 2007): blocks of rewards that are the longer the older they are.
+others it knows their variance; and an outlier weighs no more than a rare one among zeros. Nor can
+one hide later changes behind an enormous variance: a reward far outside of all others counts as one
+at the border of what is believed (`plausible_rewards`). Scale and origin of the rewards do not
+matter. What is remembered is the exponential histogram of ADWIN (Bifet and Gavaldà, 2007): blocks
+of rewards that are the longer the older they are.
 """
 
 import math
 from typing import NamedTuple
+
+from driftbandits.service.engine.plausible_rewards import PlausibleRewards
 
 BLOCK = 8  # rewards between two looks
 KEPT = 6  # blocks of each length
@@ -50,26 +54,25 @@ class DriftAlarm:
         self._lengths: list[list[Block]] = [[]]  # by length, the shortest first; oldest first
         self._count = 0
         self._total = self._squares = 0.0
-        self._least = self._most = 0.0
-        self._origin: float | None = None
+        self._plausible = PlausibleRewards()
         self._count_before = 0  # the newest block
         self._total_before = 0.0
         self._block_since = 0.0
 
     def see(self, time: float, reward: float) -> Alarm | None:
         """One more reward; an alarm if it shows that the mean has changed."""
-        if self._origin is None:
-            self._origin = reward  # near the mean, so that no digits are lost to large rewards
-        value = reward - self._origin
+        for moment, value in self._plausible.admit(time, reward):
+            if alarm := self._see(moment, value):
+                return alarm
+        return None
+
+    def _see(self, time: float, value: float) -> Alarm | None:
+        """A plausible reward, counted from the origin."""
         if self._count == self._count_before:
             self._block_since = time
         self._count += 1
         self._total += value
         self._squares += value * value
-        if value < self._least:
-            self._least = value
-        elif value > self._most:
-            self._most = value
         if self._count - self._count_before < BLOCK:
             return None
         change = self._look(self._close_block())
@@ -127,7 +130,7 @@ class DriftAlarm:
 
     def _ratio(self, seen: int, shift: float, mean: float, variance: float) -> float:
         """Log likelihood ratio of a change after `seen` rewards, which had `shift` too much."""
-        above, below = self._most - mean, mean - self._least
+        above, below = self._plausible.most - mean, mean - self._plausible.least
         first, second = (above, below) if shift > 0 else (below, above)
         left = self._count - seen
         return seen * divergence(abs(shift) / seen, variance, first) + left * divergence(
@@ -135,7 +138,7 @@ class DriftAlarm:
         )
 
     def _alarm(self, seen: int, total: float, since: float, now: float) -> Alarm:
-        origin = self._origin or 0.0
+        origin = self._plausible.origin
         after = (self._total - total) / (self._count - seen)
         return Alarm(since, now, origin + total / seen, origin + after)
 

@@ -1,8 +1,9 @@
 """The one thread that decides and learns, for all bandits of this worker.
 
-It takes everything that has come in since it last looked, lets the bandits answer, has all of
-their events committed in one transaction, and only then are the replies sent: so one flush of the
-disk serves all callers that came at the same time, and nothing is said that could be forgotten.
+In rounds: it takes everything that has come in since it last looked, lets the bandits answer in
+turn, has all of their events committed in one transaction, and only then are the replies sent. So
+one flush of the disk serves all callers that came at the same time, and nothing is said that could
+be forgotten. A bandit whose turn is over before it is done goes on in the next round.
 """
 
 import asyncio
@@ -12,13 +13,14 @@ import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.error_text import first_line
 from driftbandits.service import errors
-from driftbandits.service.engine.answering import answer
+from driftbandits.service.engine.clock import Clock
 from driftbandits.service.engine.commands import (
     Call,
     Command,
@@ -27,13 +29,14 @@ from driftbandits.service.engine.commands import (
     Reply,
     is_quick,
     resolve,
-    split_at_last,
 )
-from driftbandits.service.engine.committer import Committer, Served, refuse_all
+from driftbandits.service.engine.committer import Committer, Served
 from driftbandits.service.engine.lease_keeper import LeaseKeeper, Lost, Orphaned
 from driftbandits.service.engine.live_bandit import LiveBandit
+from driftbandits.service.engine.log_deleter import LogDeleter
 from driftbandits.service.engine.reviver import Loaded, Reviver
 from driftbandits.service.engine.snapshot_writer import SnapshotWriter
+from driftbandits.service.engine.turns import Turns, Work
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError
 from driftbandits.service.metrics import Metrics
@@ -45,6 +48,7 @@ log = logging.getLogger("driftbandits.service")
 TICK = 0.5  # seconds between two looks at windows that pass
 GROUP = 500  # events in one transaction, about: the next group need not wait for long
 WORTH_A_THREAD = 100  # events of a group that are written in the background
+LAST_WAIT = 10.0  # seconds, when it stops
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 
 
@@ -54,6 +58,8 @@ class Engine:
     def __init__(self, store: Store, worker: Worker, metrics: Metrics) -> None:
         self.store, self.worker, self.metrics = store, worker.name, metrics
         self.live_bandits: dict[str, LiveBandit] = {}
+        self.clock = Clock()
+        self._turns = Turns()
         self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
         self._inbox: queue.SimpleQueue[Call | Loaded | Lost | Orphaned | None]
         self._inbox = queue.SimpleQueue()
@@ -63,6 +69,7 @@ class Engine:
         self._snapshots = SnapshotWriter(store, metrics, self._background)
         self._leases = LeaseKeeper(store, worker, self._reviver, report)
         self._committer = Committer(store, metrics, self._send_replies)
+        self._deleter = LogDeleter(store)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="driftbandits-engine")
         self._ticked = 0.0
@@ -72,6 +79,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
         self._leases.start(self.live_bandits, self.is_well)
+        self._deleter.start()
 
     def is_well(self) -> bool:
         return self._thread.is_alive() and time.monotonic() - self._beat < SILENCE
@@ -86,16 +94,24 @@ class Engine:
         self._leases.adopts = False
 
     def stop(self) -> None:
-        """Finishes what was accepted, writes snapshots, gives up the bandits."""
+        """Finishes what somebody waits for, writes snapshots, gives up the bandits."""
         self._stopped.set()
         self._inbox.put(None)
         self._thread.join()
         self._committer.stop()
         self._leases.stop()
-        self._background.shutdown()
+        self._deleter.stop()
+        self._end_background()
         for live in self.live_bandits.values():
             self._snapshots.write_last(live)
         self._leases.release()
+
+    def _end_background(self) -> None:
+        """Waits for what is being written or revived, but not for long: the log has everything."""
+        end = partial(self._background.shutdown, cancel_futures=True)
+        waiting = threading.Thread(target=end, daemon=True)
+        waiting.start()
+        waiting.join(LAST_WAIT)
 
     # The thread
 
@@ -110,8 +126,10 @@ class Engine:
             os._exit(70)  # better than a worker that holds its bandits and answers nobody
 
     def _is_over(self) -> bool:
-        waiting = any(self._waiting.values())  # those that are adopted need not come
-        return self._stopped.is_set() and self._inbox.empty() and not waiting
+        if not self._stopped.is_set() or self._turns or not self._inbox.empty():
+            return False
+        waiting = [call for calls in self._waiting.values() for call in calls]
+        return all(call.answer.done() for call in waiting)
 
     def _round(self, items: list[Any]) -> None:
         calls = [item for item in items if isinstance(item, Call)]
@@ -127,14 +145,15 @@ class Engine:
         except Exception:
             log.exception("a round failed")
             self.live_bandits.clear()  # they may be ahead of the log, which they are revived from
+            calls += self._turns.clear()
             self._send_replies([Reply(call, errors.broken_policy(call.bandit)) for call in calls])
 
     def _collect(self) -> list[Any]:
-        """Everything that has come in, after waiting for the first."""
+        """Everything that has come in; if no bandit is at work, after waiting for the first."""
         items: list[Any] = []
         size = 0
         try:
-            item = self._inbox.get(timeout=TICK)
+            item = self._inbox.get(block=not self._turns, timeout=TICK)
             self._let_others_in()
             while True:
                 items.append(item)
@@ -163,44 +182,74 @@ class Engine:
         return []
 
     def _serve(self, calls: list[Call]) -> None:
-        now = time.time()
         if self._committer.is_done() or not all(is_quick(call.command) for call in calls):
             self._finish()
-        served: list[tuple[LiveBandit, list[Reply]]] = []
-        ending: list[tuple[LiveBandit, list[Call]]] = []
-        for name, theirs in self._by_bandit(calls, now).items():
-            live = self.live_bandits.get(name)
-            if live is None:
-                if theirs:
-                    self._revive(name)
-                    self._waiting[name] += theirs
-                continue
-            theirs, rest = split_at_last(theirs)
-            served.append((live, self._answer(live, theirs, now)))
-            if live.lost:
-                self._drop(name, live.lease)
-            if rest:
-                ending.append((live, rest))
-        self._commit(served)
-        for live, (first, *rest) in ending:
-            self._finish()
-            if isinstance(first.command, Correct):
-                self._correct(live, first, first.command, now)
-            else:
-                self._delete(live, first)
-            for call in rest:
-                self._inbox.put(call)
+        now = self.clock.now()
+        for name, theirs in self._by_bandit(calls).items():
+            self._begin(name, theirs, now)
+        taken = []
+        for work in self._turns.take():
+            self._advance(work)
+            taken.append(work)
+        self._commit(taken)
+        for work in taken:
+            if work.is_done and work.behind:
+                self._go_on(work)
 
-    def _by_bandit(self, calls: list[Call], now: float) -> dict[str, list[Call]]:
+    def _by_bandit(self, calls: list[Call]) -> dict[str, list[Call]]:
         """At every tick with all bandits of this worker, as windows may have passed."""
         found: dict[str, list[Call]] = {}
         for call in calls:
             found.setdefault(call.bandit, []).append(call)
-        if now - self._ticked > TICK:
-            self._ticked = now
+        if self._beat - self._ticked > TICK and not self._stopped.is_set():
+            self._ticked = self._beat
             for name in self.live_bandits:
                 found.setdefault(name, [])
         return found
+
+    def _begin(self, name: str, calls: list[Call], now: float) -> None:
+        """Has the calls answered, in their turn."""
+        live, work = self.live_bandits.get(name), self._turns.at_work(name)
+        if work is not None:
+            work.behind += calls
+        elif live is not None:
+            self._turns.add(Work(live, calls, now, self._find))
+        elif calls:
+            self._revive(name)
+            self._waiting[name] += calls
+
+    def _advance(self, work: Work) -> None:
+        """One turn of a bandit, if this worker still has it."""
+        live = work.live
+        if self.live_bandits.get(live.row.name) is not live:
+            work.fail(errors.moving())
+            return
+        try:
+            work.advance()
+        except SQLAlchemyError as error:
+            log.warning("the database cannot be reached: %s", first_line(error))
+            work.fail(errors.no_database())
+        except Exception:
+            log.exception("bandit %r failed", live.row.name)
+            work.fail(errors.broken_policy(live.row.name))
+        else:
+            if self._stopped.is_set() and not work.is_done and work.is_forsaken():
+                work.fail(errors.stopping())
+            elif not live.lost:
+                return
+        self._drop(live.row.name, live.lease)
+
+    def _go_on(self, work: Work) -> None:
+        """With the calls that came meanwhile."""
+        command = work.behind[0].command
+        if isinstance(command, Delete):
+            self._finish()
+            self._delete(work.live, *work.behind)
+        elif isinstance(command, Correct):
+            self._finish()
+            self._correct(work.live, command, *work.behind)
+        else:
+            self._begin(work.live.row.name, work.behind, self.clock.now())
 
     def _revive(self, name: str) -> None:
         if name not in self._waiting and name not in self.live_bandits:
@@ -208,31 +257,19 @@ class Engine:
             self._waiting[name] = []
             self._reviver.load_soon(name)
 
-    def _answer(self, live: LiveBandit, calls: list[Call], now: float) -> list[Reply]:
-        try:
-            return answer(live, calls, now, self._find)
-        except SQLAlchemyError as error:
-            log.warning("the database cannot be reached: %s", first_line(error))
-            failure: Exception = errors.no_database()
-        except Exception:
-            log.exception("bandit %r failed", live.row.name)
-            failure = errors.broken_policy(live.row.name)
-        live.events.clear()
-        self._drop(live.row.name, live.lease)
-        return [Reply(call, failure) for call in calls]
-
     def _find(self, bandit: int, ids: list[str]) -> Found:
         """In the log, with all that was answered before."""
         self._finish()
         return self.store.find(bandit, ids)
 
-    def _commit(self, served: list[tuple[LiveBandit, list[Reply]]]) -> None:
-        """All events in one transaction, and then the replies."""
+    def _commit(self, taken: list[Work]) -> None:
+        """All complete events in one transaction, and then the replies."""
         self._finish()
-        group = [to_be_committed(*each) for each in served]
+        group = [work.to_be_committed() for work in taken]
         many = sum(len(each.entry.events) for each in group) >= WORTH_A_THREAD
-        self._committer.write(group, in_background=many and not self._inbox.empty())
-        due = [live for live, _ in served if self._snapshots.is_due(live)]
+        more = bool(self._turns) or not self._inbox.empty()
+        self._committer.write(group, in_background=many and more)
+        due = [work.live for work in taken if self._snapshots.is_due(work.live)]
         if due:
             self._finish()
         for live in due:
@@ -249,31 +286,36 @@ class Engine:
             else:
                 live.watch(entry.events)
 
-    def _correct(self, live: LiveBandit, call: Call, command: Correct, now: float) -> None:
+    def _correct(self, live: LiveBandit, command: Correct, call: Call, *rest: Call) -> None:
         """Logs what the reward should have been; then the bandit is rebuilt from its log."""
         try:
-            reply = Reply(call, live.correct(*command, now, self._find))
+            reply = Reply(call, live.correct(*command, live.book.now, self._find))
         except ApiError as refusal:
-            self._send_replies([Reply(call, refusal)])
-            return
+            reply = Reply(call, refusal)
         except SQLAlchemyError as error:
             log.warning("not corrected: %s", first_line(error))
-            self._send_replies([Reply(call, errors.no_database())])
-            return
-        self._commit([(live, [reply])])
+            reply = Reply(call, errors.no_database())
+        entry = live.to_be_written(len(live.events))
+        self._committer.write([Served(live, [reply], entry)], in_background=False)
         self._finish()
-        self._drop(live.row.name, live.lease)
-        self._revive(live.row.name)
+        if entry.events:
+            self._drop(live.row.name, live.lease)
+            self._revive(live.row.name)
+        for other in rest:
+            self._inbox.put(other)
 
-    def _delete(self, live: LiveBandit, call: Call) -> None:
-        assert isinstance(call.command, Delete)
+    def _delete(self, live: LiveBandit, first: Call, *rest: Call) -> None:
+        """The first call's command; the others are queued again."""
         self._drop(live.row.name, live.lease)
         try:
             done = self.store.delete_bandit(live.lease)
-            self._send_replies([Reply(call, None if done else errors.moving())])
+            self._send_replies([Reply(first, None if done else errors.moving())])
+            self._deleter.wake()
         except SQLAlchemyError as error:
             log.warning("not deleted: %s", first_line(error))
-            self._send_replies([Reply(call, errors.no_database())])
+            self._send_replies([Reply(first, errors.no_database())])
+        for call in rest:
+            self._inbox.put(call)
 
     def _send_replies(self, replies: list[Reply]) -> None:
         if replies:
@@ -284,11 +326,3 @@ class Engine:
         live = self.live_bandits.get(name)
         if live is not None and live.lease == lease:
             del self.live_bandits[name]
-
-
-def to_be_committed(live: LiveBandit, replies: list[Reply]) -> Served:
-    """What was answered on top of something that is not in the log, is not said."""
-    if live.ahead:
-        live.events.clear()
-        replies = refuse_all(replies, errors.moving())
-    return Served(live, replies, live.to_be_written())

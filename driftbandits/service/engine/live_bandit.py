@@ -7,14 +7,15 @@ are committed. The log is its memory of past decisions.
 import secrets
 import time
 from builtins import id as identity
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
-from driftbandits.agents.file import arrays_of
-from driftbandits.agents.learner import DivergenceError
+from driftbandits.agents.file import FrozenBook, freeze
+from driftbandits.agents.learner import Checkpoint, DivergenceError
 from driftbandits.agents.requests import DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
@@ -29,6 +30,7 @@ from driftbandits.logs.events import FLOAT, past_decision, probability_table
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.monitor import Monitor
+from driftbandits.service.engine.pace import Pace, decision_steps
 from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import (
     BanditRow,
@@ -40,6 +42,7 @@ from driftbandits.service.store.records import (
 )
 
 MOST_ARMS = 1000
+Result = TypeVar("Result")
 Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
 
 
@@ -66,6 +69,7 @@ class LiveBandit:
         self.seq = seq  # of the last event that the book has seen
         self.snapshot_seq = seq
         self.events: list[Event] = []  # not yet committed
+        self.decision_pace, self.reward_pace = Pace(), Pace()
         self.monitor = Monitor(len(book.arms.names))
         self.corrections: Corrections = {}
         self.lost = False  # another worker has it now
@@ -77,20 +81,59 @@ class LiveBandit:
         self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
     ) -> list[list[MadeDecision] | ApiError]:
         """Answers several callers, each with all of its decisions or a refusal."""
+        return at_once(self.deciding(callers, now, find))
+
+    def deciding(
+        self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
+    ) -> Generator[None, None, list[list[MadeDecision] | ApiError]]:
+        """`decide` step by step; nothing else may be asked of the bandit meanwhile."""
         past = self._past(find, [r.id for each in callers for r in each if r.id is not None])
         batch = DecisionBatch({}, {})
         ids = [self._admit(batch, each, past) for each in callers]
-        self.expire(now, room=len(batch.new))
+        while self.expire_some(now, room=len(batch.new)):
+            yield
         try:
-            self.book.decide(batch.new)
+            made = yield from self._decide_in_steps(batch.new, now)
         except DivergenceError as error:
             if len(callers) == 1:
                 return [errors.bad_value(str(error))]
-            return [self.decide([each], now, find)[0] for each in callers]
-        made = self._note_decisions(batch.new, now)
+            found = []
+            for each in callers:  # only one of them, perhaps, asks for what cannot be decided
+                found += yield from self.deciding([each], now, find)
+            return found
         known = batch.known.items()
         made |= {id: MadeDecision(*self.book.answer(id, decision)) for id, decision in known}
         return [each if isinstance(each, ApiError) else [made[id] for id in each] for each in ids]
+
+    def _decide_in_steps(
+        self, new: dict[str, PolicyInput], now: float
+    ) -> Generator[None, None, dict[str, MadeDecision]]:
+        """All of them or, with DivergenceError, none."""
+        made: dict[str, MadeDecision] = {}
+        before: Checkpoint | None = None
+        of_one_mask = self.book.learner.shares_probabilities
+        try:
+            for step in decision_steps(new, self.decision_pace, of_one_mask):
+                if made:
+                    yield
+                elif len(step) < len(new):
+                    before = self.book.learner.checkpoint()
+                begin = time.perf_counter()
+                self.book.decide(step)
+                made |= self._note_decisions(step, now)
+                self.decision_pace.learn(len(step), time.perf_counter() - begin)
+        except DivergenceError:
+            if before:
+                self._take_back(made, before)
+            raise
+        return made
+
+    def _take_back(self, made: Mapping[str, MadeDecision], before: Checkpoint) -> None:
+        """The last decisions, which are not in the log yet."""
+        self.book.learner.go_back(before)
+        for id in made:
+            self.book.open.remove(id)
+        del self.events[len(self.events) - len(made) :]
 
     def _admit(
         self, batch: DecisionBatch, requests: Sequence[DecisionRequest], past: Past
@@ -179,15 +222,27 @@ class LiveBandit:
         if past.elsewhere:
             self.lost = True
             raise errors.moving()
-        self._note("correction", now, {id: reward})
+        known = self.corrections.get(id)
+        if known is None or known.reward != reward:  # else it is sent again
+            self._note("correction", now, {id: reward})
         return Corrected(id, past.reward, reward)
 
-    def expire(self, now: float, room: int = 0) -> None:
-        """Settles decisions whose window has passed, or for which there is no room."""
-        ended = self.book.expire(now, room=room)
+    def expire(self, now: float) -> None:
+        """Settles decisions whose window has passed."""
+        while self.expire_some(now):
+            pass
+
+    def expire_some(self, now: float, room: int = 0) -> bool:
+        """Settles what fits a step of decisions whose window has passed, or for which there is no
+        room; whether there may be more.
+        """
+        begin, limit = time.perf_counter(), self.reward_pace.size
+        ended = self.book.expire(now, room=room, limit=limit)
         if ended:
             default = self.book.settings.default_reward
             self._note("expiry", self.book.now, dict.fromkeys(ended, default))
+            self.reward_pace.learn(len(ended), time.perf_counter() - begin)
+        return len(ended) == limit
 
     def _past(self, find: Find, ids: list[str]) -> Past:
         """What the log knows of decisions that do not wait here."""
@@ -241,10 +296,11 @@ class LiveBandit:
             for seq, (id, reward) in enumerate(rewards.items(), self._next_seq)
         ]
 
-    def to_be_written(self) -> Entry:
-        """What was noted; it counts as written from now on."""
-        entry = Entry(self.lease, last_seq=self.seq, events=self.events)
-        self.seq, self.events = self.seq + len(self.events), []
+    def to_be_written(self, count: int | None = None) -> Entry:
+        """What was noted, or the first of it; it counts as written from now on."""
+        events, self.events = self.events[:count], [] if count is None else self.events[count:]
+        entry = Entry(self.lease, last_seq=self.seq, events=events)
+        self.seq += len(events)
         return entry
 
     def watch(self, events: list[Event]) -> None:
@@ -260,13 +316,26 @@ class LiveBandit:
             elif group.kind == "expiry":
                 self.monitor.expired_many(group.ids, group.time)
 
-    def snapshot(self) -> tuple[int, dict[str, np.ndarray]]:
-        """The book as it is after its last event, which must be in the log, as copies."""
+    def snapshot(self) -> tuple[int, FrozenBook]:
+        """The book as it is after its last event, which must be in the log.
+
+        Until `book.open.release`, another thread may read it.
+        """
         assert not self.events, "a snapshot holds committed events only"
-        return self.seq, arrays_of(self.book)
+        self.book.open.hold()
+        return self.seq, freeze(self.book)
 
 
 def new_ids(count: int) -> Iterator[str]:
     """In the order of time, so that an index grows at its end; then 60 random bits each."""
     moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
     return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))
+
+
+def at_once(steps: Generator[None, None, Result]) -> Result:
+    """The result of all steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value

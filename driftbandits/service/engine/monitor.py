@@ -107,6 +107,16 @@ class Monitor:
         known = places >= 0
         return places[known], known
 
+    def copy(self) -> "Monitor":
+        """As it is now, for another thread to look at."""
+        other, kept = Monitor.__new__(Monitor), slice(0, len(self._ids))
+        for name, value in vars(self).items():
+            setattr(other, name, value[kept].copy() if isinstance(value, np.ndarray) else value)
+        other._ids, other._detectors = list(self._ids), list(self._detectors)
+        other._alarms = [deque(alarms, ALARMS) for alarms in self._alarms]
+        other._places = {}  # of no use for looking
+        return other
+
     def series(self, names: list[str], points: int, now: float, open_: int) -> dict[str, Any]:
         """The `/series` answer, for arms with these names, in `points` equal spans of time."""
         check.integer(points=points, at_most=MOST_POINTS)

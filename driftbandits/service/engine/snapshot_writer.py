@@ -3,10 +3,9 @@
 import logging
 from concurrent.futures import Executor
 
-import numpy as np
 from sqlalchemy.exc import SQLAlchemyError
 
-from driftbandits.agents.file import packed
+from driftbandits.agents.file import FrozenBook, arrays_of, packed
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.metrics import Metrics
@@ -15,7 +14,7 @@ from driftbandits.service.store.store import Store
 
 log = logging.getLogger("driftbandits.service")
 
-SNAPSHOT_EVERY = 5_000  # events
+SNAPSHOT_EVERY = 5_000  # events, or as many as there are open decisions
 
 
 class SnapshotWriter:
@@ -24,8 +23,11 @@ class SnapshotWriter:
         self._writing: set[str] = set()  # bandits of which one is being written
 
     def is_due(self, live: LiveBandit) -> bool:
-        due = live.seq - live.snapshot_seq >= SNAPSHOT_EVERY
-        return due and live.row.name not in self._writing
+        if live.row.name in self._writing:
+            return False
+        live.book.open.release()
+        often = max(SNAPSHOT_EVERY, len(live.book.open.waiting))  # the more, the longer it takes
+        return not live.events and live.seq - live.snapshot_seq >= often
 
     def write_soon(self, live: LiveBandit) -> None:
         """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
@@ -38,10 +40,10 @@ class SnapshotWriter:
         if live.seq > live.snapshot_seq:
             self._write(live.row.name, live.lease, *live.snapshot())
 
-    def _write(self, name: str, lease: Lease, seq: int, arrays: dict[str, np.ndarray]) -> None:
+    def _write(self, name: str, lease: Lease, seq: int, book: FrozenBook) -> None:
         """Written, and read back."""
         try:
-            blob = packed(arrays)
+            blob = packed(arrays_of(book))
             if self._store.write_snapshot(lease, seq, blob):
                 intact = self._store.read_snapshot(lease.bandit) == (seq, blob)
                 self._metrics.snapshots.labels("written" if intact else "damaged").inc()

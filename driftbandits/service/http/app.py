@@ -28,7 +28,6 @@ from driftbandits.service.http.protocol import (
     decode_body,
     error_response,
     json_response,
-    no_answer_in_time,
 )
 from driftbandits.service.http.routes import BANDIT, ROUTES, Route
 from driftbandits.service.metrics import Metrics
@@ -41,6 +40,7 @@ CONTENT_POLICY = (
 )
 PAGE_HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
 ALWAYS_SERVED = ("healthy", "ready")  # or a supervisor would restart a worker that is only busy
+READING = ("GET", "HEAD")  # the connection leaves out the body of the second
 BEFORE_BANDIT = BANDIT.removesuffix("{bandit}")
 CACHED_PATHS, LONGEST_CACHED_PATH = 10_000, 1_000
 
@@ -72,8 +72,9 @@ class Service:
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
-        self._forwarder = Forwarder(store, worker)
-        self._endpoints = endpoints(Handlers(store, self.engine, self._forwarder))
+        self._forwarder = Forwarder(store, worker, ttl, limits.answer_seconds)
+        self._handlers = Handlers(store, self.engine, self._forwarder)
+        self._endpoints = endpoints(self._handlers)
         self._pages = pages()
         self._match_cached = lru_cache(CACHED_PATHS)(self._match)
 
@@ -89,6 +90,7 @@ class Service:
     async def stop(self) -> None:
         """To be called when all requests are answered."""
         self.tell_to_stop()
+        self._handlers.stop()
         await asyncio.to_thread(self.engine.stop)
         await self._forwarder.close()
 
@@ -106,7 +108,7 @@ class Service:
     async def _respond(self, request: Request) -> tuple[str, Response]:
         """The name of the endpoint, and a response whatever happens."""
         page = self._pages.get(request.raw_path)
-        if page is not None and request.method in ("GET", "HEAD"):
+        if page is not None and request.method in READING:
             return request.path, page
         try:
             endpoint = self._find_endpoint(request)
@@ -117,7 +119,7 @@ class Service:
         except ClientDisconnected:
             raise
         except asyncio.CancelledError:
-            return endpoint.name, error_response(no_answer_in_time())
+            return endpoint.name, error_response(errors.no_answer_in_time())
         except Exception as error:
             return endpoint.name, error_response(as_api_error(error, endpoint.name))
 
@@ -126,10 +128,12 @@ class Service:
         match = self._match_cached if is_short else self._match
         request.bandit, by_method = match(request.raw_path)
         if by_method is None:
+            if request.raw_path in self._pages:
+                raise errors.wrong_method(request.method, request.path, READING)
             raise errors.no_such_path(request.method, request.path)
         endpoint = by_method.get(request.method)
         if endpoint is None:
-            raise errors.wrong_method(request.method, request.path)
+            raise errors.wrong_method(request.method, request.path, tuple(by_method))
         return endpoint
 
     def _match(self, raw_path: bytes) -> tuple[str, dict[str, Endpoint] | None]:
@@ -169,7 +173,8 @@ def endpoints(handlers: Handlers) -> dict[str, dict[str, Endpoint]]:
         decoder = None if route.body is None else msgspec.json.Decoder(route.body)
         name = f"{route.method} {route.path}"
         endpoint = Endpoint(route, getattr(handlers, route.handler), decoder, name)
-        found.setdefault(route.path, {})[route.method] = endpoint
+        for method in READING if route.method == "GET" else (route.method,):
+            found.setdefault(route.path, {})[method] = endpoint
     return found
 
 

@@ -8,7 +8,7 @@ time limit on everything.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from driftbandits.service.http.protocol import (
     Limits,
     Request,
     Response,
+    Stream,
     error_response,
 )
 from driftbandits.service.http.request_reader import RequestReader
@@ -199,8 +200,9 @@ class Connection(asyncio.Protocol):
         date = self._shared.date
         head = wire.stream_head(response, date, keep_alive=keep_alive, chunked=chunked)
         self._transport.write(head)
-        if with_body:
-            await self._write_stream(response.stream, chunked)
+        async with aclosing(response.stream) as parts:
+            if with_body:
+                await self._write_parts(parts, chunked)
         return keep_alive
 
     def _await_next(self) -> None:
@@ -224,17 +226,16 @@ class Connection(asyncio.Protocol):
         data = wire.response_bytes(response, date, keep_alive=keep_alive, with_body=with_body)
         self._transport.write(data)
 
-    async def _write_stream(self, stream: AsyncGenerator[bytes, None], chunked: bool) -> None:
+    async def _write_parts(self, parts: Stream, chunked: bool) -> None:
         """Piece by piece, as fast as the caller reads."""
-        async with aclosing(stream) as parts:
-            async for part in parts:
-                if self._transport.is_closing():
-                    raise ClientDisconnected
-                self._allow(self._limits.answer_seconds)
-                if part:
-                    self._transport.write(wire.chunk(part) if chunked else part)
-                if self._writable is not None:
-                    await self._writable
+        async for part in parts:
+            if self._transport.is_closing():
+                raise ClientDisconnected
+            self._allow(self._limits.answer_seconds)
+            if part:
+                self._transport.write(wire.chunk(part) if chunked else part)
+            if self._writable is not None:
+                await self._writable
         if chunked:
             self._transport.write(wire.LAST_CHUNK)
 

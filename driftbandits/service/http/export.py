@@ -1,75 +1,143 @@
-"""A bandit's log as CSV or Parquet: one row per decision, with its outcome."""
+"""A bandit's log as CSV or Parquet: one row per decision, with its outcome.
+
+It is read and sent page by page: no more than a few thousand rows are in memory, and no page is
+read for a caller that has left. Exports have threads of their own, as they may take minutes.
+"""
 
 import asyncio
-import tempfile
-from collections.abc import AsyncGenerator, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 import numpy as np
 import polars as pl
 
+from driftbandits.logs.corrections import Corrections
 from driftbandits.logs.events import FLOAT
 from driftbandits.service import errors
+from driftbandits.service.http.parquet_stream import ParquetStream
 from driftbandits.service.http.protocol import Response
-from driftbandits.service.store.records import BanditRow, LoggedDecision
+from driftbandits.service.store.records import BanditRow, Event, LoggedDecision
 from driftbandits.service.store.store import Store
 
-READ_BYTES = 1 << 20
+THREADS = 2
+AT_ONCE = 4  # exports, which share the threads page by page
+PAGE_ROWS = 2_000  # few, as reading them takes the interpreter from decisions
+GROUP_ROWS = 20_000  # in Parquet, where small groups take more space
+GROUP_CELLS = 500_000
 OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
+# A spreadsheet runs cells that begin with one of the first ones. The apostrophe, which prevents
+# it, is itself preceded by another, so that leaving out the first one gives every text back.
+ESCAPED_IN_CSV = "^[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20']"
 
 
-async def log_response(store: Store, row: BanditRow, kind: str) -> Response:
-    if kind == "csv":
-        return Response(200, content_type="text/csv; charset=utf-8", stream=csv_parts(store, row))
-    if kind != "parquet":
-        raise errors.bad_value(f"format must be one of csv, parquet, got {kind!r}")
-    return Response(
-        200,
-        content_type="application/vnd.apache.parquet",
-        headers=(("content-disposition", 'attachment; filename="log.parquet"'),),
-        stream=parquet_parts(store, row),
-    )
+class Exports:
+    """The exports of a worker."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._threads = ThreadPoolExecutor(THREADS, "driftbandits-export")
+        self._running = 0
+
+    def start(self, row: BanditRow, kind: str) -> Response:
+        if kind not in FORMATS:
+            raise errors.bad_value(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+        if self._running >= AT_ONCE:
+            raise errors.too_many_exports(AT_ONCE)
+        self._running += 1
+        content_type, parts_of = FORMATS[kind]
+        parts = parts_of(tables(self._store, row))
+        name = (("content-disposition", f'attachment; filename="log.{kind}"'),)
+        headers = name if kind == "parquet" else ()
+        stream = Export(parts, self._threads, self._end)
+        return Response(200, content_type=content_type, headers=headers, stream=stream)
+
+    def _end(self) -> None:
+        self._running -= 1
 
 
-async def csv_parts(store: Store, row: BanditRow) -> AsyncGenerator[bytes, None]:
-    pages, header = tables(store, row), True
-    while (table := await asyncio.to_thread(next, pages, None)) is not None:
-        yield table.write_csv(include_header=header).encode()
+class Export:
+    """The parts of a file, each made on another thread when it is asked for."""
+
+    def __init__(
+        self, parts: Iterator[bytes], threads: ThreadPoolExecutor, on_end: Callable[[], None]
+    ) -> None:
+        self._parts, self._threads, self._on_end = parts, threads, on_end
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        part = await loop.run_in_executor(self._threads, next, self._parts, None)
+        if part is None:
+            raise StopAsyncIteration
+        return part
+
+    async def aclose(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._on_end()
+
+
+def csv_parts(pages: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+    header = True
+    for table in pages:
+        yield (
+            table.with_columns(escaped("id"), escaped("arm"))
+            .write_csv(include_header=header)
+            .encode()
+        )
         header = False
 
 
-async def parquet_parts(store: Store, row: BanditRow) -> AsyncGenerator[bytes, None]:
-    """Streams a temporary file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = await asyncio.to_thread(write_parquet, store, row, Path(folder))
-        with path.open("rb") as file:
-            while part := await asyncio.to_thread(file.read, READ_BYTES):
-                yield part
+def escaped(column: str) -> pl.Expr:
+    text = pl.col(column)
+    return pl.when(text.str.contains(ESCAPED_IN_CSV)).then("'" + text).otherwise(text).alias(column)
 
 
-def write_parquet(store: Store, row: BanditRow, folder: Path) -> Path:
-    """Writes a small file per page, then joins them, so that memory stays bounded."""
-    for number, table in enumerate(tables(store, row)):
-        table.write_parquet(folder / f"{number:08}.parquet")
-    target = folder / "log"
-    pl.scan_parquet(sorted(folder.glob("*.parquet"))).sink_parquet(target)
-    return target
+def parquet_parts(pages: Iterator[pl.DataFrame]) -> Iterator[bytes]:
+    """The first page at once, the others in groups."""
+    stream, waiting, rows = ParquetStream(), list[pl.DataFrame](), 0
+    for number, table in enumerate(pages):
+        waiting.append(table)
+        rows += table.height
+        enough = min(GROUP_ROWS, GROUP_CELLS // table.width) if number else 0
+        if rows >= enough:
+            yield stream.add(pl.concat(waiting))
+            waiting, rows = [], 0
+        else:
+            yield b""  # for others to have their turn
+    if waiting:
+        yield stream.add(pl.concat(waiting))
+    yield stream.end()
+
+
+FORMATS = {
+    "csv": ("text/csv; charset=utf-8", csv_parts),
+    "parquet": ("application/vnd.apache.parquet", parquet_parts),
+}
 
 
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
     """At least one, so that an empty log has its columns."""
     initial = list(row.config["arms"])
     names, empty = initial + store.added_arms(row.id), True
-    for page in store.log(row.id):
+    corrections = store.corrections(row.id)
+    for page in store.log(row.id, PAGE_ROWS):
         if any((decision.arm or 0) >= len(names) for decision, _ in page):
             names = initial + store.added_arms(row.id)  # one was added while the log was read
-        yield table_of(page, names, row.config["context"])
+        yield table_of(page, names, row.config["context"], corrections)
         empty = False
     if empty:
-        yield table_of([], names, row.config["context"])
+        yield table_of([], names, row.config["context"], corrections)
 
 
-def table_of(page: list[LoggedDecision], arms: list[str], context: list[str]) -> pl.DataFrame:
+def table_of(
+    page: list[LoggedDecision], arms: list[str], context: list[str], corrections: Corrections
+) -> pl.DataFrame:
+    corrected = [corrections.get(decision.id) for decision, _ in page]
     decisions = [decision for decision, _ in page]
     outcomes = [outcome for _, outcome in page]
     numbers = np.frombuffer(b"".join(d.context or b"" for d in decisions), FLOAT)
@@ -80,8 +148,15 @@ def table_of(page: list[LoggedDecision], arms: list[str], context: list[str]) ->
         **{f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)},
         "arm": pl.Series([arms[d.arm or 0] for d in decisions], dtype=pl.String),
         "probability": pl.Series([d.probability for d in decisions], dtype=pl.Float64),
-        "reward": pl.Series([o.reward if o else None for o in outcomes], dtype=pl.Float64),
-        "rewarded_at": pl.Series([o.time if o else None for o in outcomes], dtype=pl.Float64),
+        "reward": numbers_of(outcomes, "reward"),
+        "rewarded_at": numbers_of(outcomes, "time"),
         "status": pl.Series([OUTCOMES[o.kind] if o else "open" for o in outcomes], dtype=pl.String),
+        "corrected_reward": numbers_of(corrected, "reward"),
+        "corrected_at": numbers_of(corrected, "time"),
     }
     return pl.DataFrame(columns)
+
+
+def numbers_of(events: list[Event | None], field: str) -> pl.Series:
+    found = [None if event is None else getattr(event, field) for event in events]
+    return pl.Series(found, dtype=pl.Float64)

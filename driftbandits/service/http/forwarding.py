@@ -11,20 +11,24 @@ from driftbandits.agents import checks
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http.protocol import Request, Response
+from driftbandits.service.http.targets import Targets
 from driftbandits.service.store.store import Store
 
 CACHE_SECONDS = 1.0  # until the store is asked again who owns a bandit
 FORWARDED_HEADER = "driftbandits-forwarded"
 PASSED_ON_HEADERS = ("authorization", "content-type")
+PASSED_BACK_HEADERS = ("retry-after", "www-authenticate")
 CACHE_SIZE = 10_000
 
 
 class Forwarder:
-    def __init__(self, store: Store, worker: str) -> None:
+    def __init__(self, store: Store, worker: str, ttl: float, answer_seconds: float) -> None:
+        """A worker that is silent for `ttl` loses its leases, so nobody waits for it longer."""
         self._store, self._worker = store, worker
+        self._quick, self._slow = ttl, answer_seconds
         # By bandit: when the store was asked, and the url of another worker that owns it.
         self._owners: dict[str, tuple[float, str | None]] = {}
-        self._client = httpx.AsyncClient(timeout=30.0)
+        self._targets = Targets()
 
     async def look_for(self, bandit: str) -> None:
         """Raises OwnedElsewhere if another worker owns the bandit, or 404 if it does not exist."""
@@ -45,33 +49,46 @@ class Forwarder:
     async def forward(self, request: Request, url: str) -> Response:
         path = request.raw_path.decode("latin-1")
         query = request.query_string.decode("latin-1")
-        target = f"{url}{path}?{query}" if query else f"{url}{path}"
-        response = await self._send(request, request.method, target, request.body)
-        after, content_type = (response.headers.get(k) for k in ("retry-after", "content-type"))
-        headers = () if after is None else (("retry-after", after),)
+        target = f"{path}?{query}" if query else path
+        method = "GET" if request.method == "HEAD" else request.method  # which has a length
+        seconds = self._slow if takes_long(request) else self._quick
+        response = await self._send(request, method, url, target, seconds)
+        given = {key: response.headers.get(key) for key in PASSED_BACK_HEADERS}
+        headers = tuple((key, value) for key, value in given.items() if value is not None)
+        content_type = response.headers.get("content-type")
         return Response(response.status_code, response.content, content_type, headers)
 
     async def describe(self, request: Request, url: str, bandit: str) -> Any:
         """The other worker's description of a bandit; None if it gives none."""
         try:
-            target = f"{url}/v1/bandits/{quote(bandit, safe='')}"
-            response = await self._send(request, "GET", target, b"")
+            target = f"/v1/bandits/{quote(bandit, safe='')}"
+            response = await self._send(request, "GET", url, target, self._quick)
         except ApiError:
             return None
         return response.json() if response.status_code == 200 else None
 
-    async def _send(self, request: Request, method: str, url: str, body: bytes) -> httpx.Response:
+    async def _send(
+        self, request: Request, method: str, url: str, target: str, seconds: float
+    ) -> httpx.Response:
         if request.header(FORWARDED_HEADER.encode()):  # by a worker that thinks we own the bandit
             raise errors.moving()
         given = {key: request.header(key.encode()) for key in PASSED_ON_HEADERS}
         headers = {key: value for key, value in given.items() if value}
+        headers[FORWARDED_HEADER] = self._worker
         try:
-            return await self._client.request(
-                method, url, content=body, headers={**headers, FORWARDED_HEADER: self._worker}
-            )
+            async with self._targets.use(url) as client:
+                return await client.request(
+                    method, url + target, content=request.body, headers=headers, timeout=seconds
+                )
         except httpx.HTTPError:
             self._owners.clear()
             raise errors.moving() from None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._targets.close()
+
+
+def takes_long(request: Request) -> bool:
+    """Creating a bandit and adding an arm compile; with a bandit goes all of its log."""
+    is_new = request.method == "POST" and request.raw_path.endswith((b"/bandits", b"/arms"))
+    return is_new or request.method == "DELETE"

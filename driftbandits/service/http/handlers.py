@@ -2,16 +2,13 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from driftbandits.agents import checks, requests
-from driftbandits.agents.decision_book import DecisionBatch
+from driftbandits.agents import checks
 from driftbandits.agents.reward_verdicts import RewardStatus
 from driftbandits.agents.settings import settings_of
-from driftbandits.logs.replay import new_book
 from driftbandits.service import errors
 from driftbandits.service.engine.commands import (
     ChangeArm,
@@ -20,38 +17,50 @@ from driftbandits.service.engine.commands import (
     Decide,
     Delete,
     Inspect,
+    MustGrow,
     Reward,
 )
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
-from driftbandits.service.http.export import log_response
+from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
 from driftbandits.service.http.protocol import Request, Response, json_response
+from driftbandits.service.http.readiness import Readiness
+from driftbandits.service.http.trial import try_out
 from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
 
-SLOWEST = 1.0  # seconds of a decision and its reward: all bandits of a worker wait for it
+MOST_NUMBERS = 100_000  # arms times points of a series
 
 
 class Handlers:
     def __init__(self, store: Store, engine: Engine, forwarder: Forwarder) -> None:
         self.store, self.engine, self.forwarder = store, engine, forwarder
+        self._exports, self._readiness = Exports(store), Readiness(store)
         self._compiling = ThreadPoolExecutor(2, "driftbandits-compiling")  # takes seconds
 
     def _compile(self, work: Callable[..., None], *arguments: Any) -> Awaitable[None]:
         return asyncio.get_running_loop().run_in_executor(self._compiling, work, *arguments)
 
+    def stop(self) -> None:
+        """What is being compiled goes on: it cannot be interrupted."""
+        self._compiling.shutdown(wait=False, cancel_futures=True)
+
     async def ask(
-        self, request: Request, command: Command, then: Callable[[Any], Response]
+        self,
+        request: Request,
+        command: Command,
+        then: Callable[[Any], Response | Awaitable[Response]],
     ) -> Response:
         """Asks the bandit of the path, here or at the worker that has it."""
         name = request.bandit
         try:
             if name not in self.engine.live_bandits:
                 await self.forwarder.look_for(name)
-            return then(await self.engine.submit(name, command))
+            made = then(await self.engine.submit(name, command))
+            return made if isinstance(made, Response) else await made
         except OwnedElsewhere as elsewhere:
             return await self.forwarder.forward(request, elsewhere.url)
 
@@ -113,19 +122,21 @@ class Handlers:
 
     async def add_arm(self, request: Request, body: m.ArmName) -> Response:
         checks.name("arm", body.name)
-        live = self.engine.live_bandits.get(request.bandit)
-        if live is not None and live.must_grow_for(body.name):
-            await self._compile(live.book.prepare_to_grow)  # or all bandits would wait for it
-        return await self._change(request, "arm_added", body.name, 201)
+        command = ChangeArm("arm_added", body.name, describe)
+        while True:
+            try:
+                return await self._change(request, command, 201)
+            except MustGrow as growth:
+                await self._compile(try_out, growth.config)  # or all bandits would wait for it
+                command = command._replace(prepared=len(growth.config["arms"]))
 
     async def retire_arm(self, request: Request, body: m.ArmName) -> Response:
-        return await self._change(request, "arm_retired", body.name, 200)
+        return await self._change(request, ChangeArm("arm_retired", body.name, describe), 200)
 
     async def restore_arm(self, request: Request, body: m.ArmName) -> Response:
-        return await self._change(request, "arm_restored", body.name, 200)
+        return await self._change(request, ChangeArm("arm_restored", body.name, describe), 200)
 
-    async def _change(self, request: Request, kind: str, name: str, status: int) -> Response:
-        command = ChangeArm(kind, name, describe)
+    async def _change(self, request: Request, command: ChangeArm, status: int) -> Response:
         return await self.ask(request, command, lambda found: json_response(status, found))
 
     # Decisions and rewards
@@ -163,9 +174,10 @@ class Handlers:
     # Seeing
 
     async def series(self, request: Request, body: None) -> Response:
+        """Copied on the engine's thread, computed on another."""
         points = points_of(request.query("points", "60"))
-        command = Inspect(lambda live: series_of(live, points))
-        return await self.ask(request, command, lambda found: json_response(200, found))
+        command = Inspect(lambda live: series_later(live, points, self.engine.clock.now()))
+        return await self.ask(request, command, asyncio.to_thread)
 
     async def log(self, request: Request, body: None) -> Response:
         """From the database: whoever has the bandit, the log is the same."""
@@ -175,7 +187,7 @@ class Handlers:
             row = await asyncio.to_thread(self.store.bandit, name)
         if row is None:
             raise errors.unknown_bandit(name)
-        return await log_response(self.store, row, kind)
+        return self._exports.start(row, kind)
 
     async def metrics(self, request: Request, body: None) -> Response:
         metrics, live = self.engine.metrics, list(self.engine.live_bandits.values())
@@ -187,10 +199,7 @@ class Handlers:
         return json_response(200, {"status": "alive"})
 
     async def ready(self, request: Request, body: None) -> Response:
-        try:
-            await asyncio.to_thread(self.store.ping)
-        except Exception:
-            raise errors.no_database() from None
+        await self._readiness.check()
         if not self.engine.is_well():
             raise errors.stuck()
         return json_response(200, {"status": "ready"})
@@ -219,20 +228,6 @@ def points_of(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1000:
         raise errors.bad_value(f"points must be a whole number of 1 to 1000, got {text!r}")
     return int(text[:9])
-
-
-def try_out(config: dict[str, Any]) -> None:
-    """Refuses settings that no bandit can have, and compiles what one with these will need."""
-    book, batch = new_book(config, remember=0), DecisionBatch({}, {})
-    book.learner.warm_up()
-    begin = time.perf_counter()
-    book.admit(batch, ["trial"], [requests.Request(context=[0.0] * len(book.settings.context))])
-    book.decide(batch.new)
-    book.settle(["trial"], [book.ranges.low])
-    if time.perf_counter() - begin > SLOWEST:
-        policy = book.settings.policy
-        rule = f"so few for {policy} that a decision takes no more than {SLOWEST:g} seconds"
-        raise errors.bad_value(f"arms must be {rule}, got {len(book.arms.names)} arms")
 
 
 def same_settings(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:
@@ -279,8 +274,17 @@ def known_of(row: BanditRow) -> dict[str, Any]:
     return {**config, **about, **nothing, "arms": arms}
 
 
-def series_of(live: LiveBandit, points: int) -> dict[str, Any]:
-    book, now, retired = live.book, time.time(), set(live.book.arms.retired)
-    series = live.monitor.series(book.arms.names, points, now, len(book.open.waiting))
-    hidden = [name in retired for name in book.arms.names]
-    return {"name": live.row.name, "now": now, "retired": hidden, **series}
+def series_later(live: LiveBandit, points: int, now: float) -> Callable[[], Response]:
+    """What computes the series of this moment, on any thread."""
+    names, retired = list(live.book.arms.names), set(live.book.arms.retired)
+    if points * len(names) > MOST_NUMBERS:
+        most = MOST_NUMBERS // len(names)
+        rule = f"points must be at most {most} with {len(names)} arms, got {points}"
+        raise errors.bad_value(rule)
+    monitor, still_open = live.monitor.copy(), len(live.book.open.waiting)
+
+    def compute() -> Response:
+        about = {"name": live.row.name, "now": now, "retired": [n in retired for n in names]}
+        return json_response(200, {**about, **monitor.series(names, points, now, still_open)})
+
+    return compute

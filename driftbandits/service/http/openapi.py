@@ -21,6 +21,7 @@ ERROR_MEANINGS = {
     422: "A value breaks a rule.",
     429: "Too busy; see Retry-After.",
     503: "Shutting down, or the database cannot be reached; see Retry-After.",
+    504: "No answer in time: it may or may not have been recorded; see Retry-After.",
 }
 
 
@@ -51,7 +52,7 @@ def description() -> dict[str, Any]:
 
 
 def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
-    errors = {*route.errors, *((401, 403, 429, 503) if route.role else ())}
+    errors = {*route.errors, *((401, 403, 429, 503, 504) if route.role else ())}
     errors |= {400, 408, 413, 422} if route.body else set()
     errors |= {422} if route.handler in QUERY_PARAMETERS else set()
     error = {"application/json": {"schema": schemas[messages.Error]}}

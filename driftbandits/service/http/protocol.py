@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
@@ -109,6 +109,14 @@ class Request:
             raise self.failure
 
 
+class Stream(Protocol):
+    """A body in parts, made as they are sent; it is closed in any case, also before the first."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
 class Response(NamedTuple):
     """What is sent back; `stream` replaces the body and is sent piece by piece."""
 
@@ -116,7 +124,7 @@ class Response(NamedTuple):
     body: bytes = b""
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    stream: AsyncGenerator[bytes, None] | None = None
+    stream: Stream | None = None
 
 
 def json_response(status: int, content: Any = None) -> Response:
@@ -125,7 +133,8 @@ def json_response(status: int, content: Any = None) -> Response:
 
 def error_response(error: ApiError) -> Response:
     after = error.retry_after
-    headers = () if after is None else (("retry-after", str(after)),)
+    wait = () if after is None else (("retry-after", str(after)),)
+    headers = (*wait, *error.headers)
     return Response(error.status, encode({"error": error.as_json()}), JSON, headers)
 
 
@@ -138,10 +147,6 @@ def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise errors.bad_json(str(error)) from None
 
 
-def no_answer_in_time() -> ApiError:
-    return errors.too_busy("no answer in time")
-
-
 def as_api_error(error: Exception, route: str) -> ApiError:
     """The error to return when a handler raises; unexpected ones are only logged."""
     if isinstance(error, ApiError):
@@ -152,6 +157,6 @@ def as_api_error(error: Exception, route: str) -> ApiError:
         log.warning("the database cannot be reached: %s", first_line(error))
         return errors.no_database()
     if isinstance(error, TimeoutError):
-        return no_answer_in_time()
+        return errors.no_answer_in_time()
     log.error("%s failed", route, exc_info=error)
     return errors.internal()

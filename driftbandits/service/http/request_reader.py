@@ -52,16 +52,22 @@ class RequestReader:
         self.current.fail(error)
         return True
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Raises ApiError if the input is not HTTP or too large."""
-        if self.stopped:
-            return
+        while not self.stopped:
+            rest = self._parse(data)
+            if rest is None:
+                return
+            self._begin_without_upgrade()
+            data = rest
+
+    def _parse(self, data: bytes | memoryview) -> memoryview | None:
+        """What is left after a request for an upgrade, None without one."""
         self._unparsed += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as error:
-            self._feed_without_upgrade(data[error.args[0] :])
-            return
+            return memoryview(data)[error.args[0] :]
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             raise cause if isinstance(cause, ApiError) else errors.bad_http(str(cause)) from None
@@ -69,11 +75,12 @@ class RequestReader:
             raise errors.bad_http(str(error)) from None
         if self._unparsed > MAX_HEAD_BYTES:
             raise errors.head_too_large(MAX_HEAD_BYTES)
+        return None
 
-    def _feed_without_upgrade(self, rest: bytes) -> None:
+    def _begin_without_upgrade(self) -> None:
         """Ignores the upgrade, as we support none.
 
-        The parser has dropped the body, so a new one reads the request again.
+        The parser would drop the body, so a new one reads the head again.
         """
         if self.current is not None:  # CONNECT, which HTTP never follows
             self.stop()
@@ -82,7 +89,7 @@ class RequestReader:
         old, self._parser = self._parser, httptools.HttpRequestParser(self)
         lines = [b"%s %s HTTP/%s" % (old.get_method(), self._url, old.get_http_version().encode())]
         lines += [b"%s: %s" % each for each in self._headers.items() if each[0] != b"upgrade"]
-        self.feed(b"\r\n".join([*lines, b"", rest]))
+        self._parse(b"\r\n".join([*lines, b"", b""]))
 
     # Called by the parser
 

@@ -9,13 +9,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
-from driftbandits.service.store import event_log, leases, snapshots
+from driftbandits.service.store import deletion, event_log, health, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
 from driftbandits.service.store.records import (
     BanditRow,
@@ -35,7 +36,6 @@ from driftbandits.service.store.schema import (
     keys,
     now,
 )
-from driftbandits.service.store.schema import snapshots as snapshot_table
 
 ROW = [bandits.c[name] for name in ("id", "name", "config", "created", "owner", "url")]
 ALIVE = sa.func.coalesce(leases.ALIVE, sa.false())
@@ -58,6 +58,7 @@ class Store:
             else:
                 with self._writing() as connection:
                     create_tables(connection)
+            self._file = database_file(self._engine)
         except BaseException:
             self.close()
             raise
@@ -83,7 +84,7 @@ class Store:
     def bandits(self) -> list[BanditRow]:
         """All, the oldest first."""
         with self._reading() as connection:
-            query = sa.select(*ROW, ALIVE).order_by(bandits.c.id)
+            query = sa.select(*ROW, ALIVE).where(deletion.KEPT).order_by(bandits.c.id)
             return [as_bandit(row) for row in connection.execute(query)]
 
     def bandit(self, name: str) -> BanditRow | None:
@@ -93,14 +94,17 @@ class Store:
             return None if row is None else as_bandit(row)
 
     def delete_bandit(self, lease: Lease) -> bool:
-        """Deletes a bandit with its log and snapshots; False without a valid lease."""
+        """Frees a bandit's name at once; False without a valid lease.
+
+        Its log and snapshots, which may be large, go with `delete_page`.
+        """
         with self._writing() as connection:
-            if not leases.lock_if_current(connection, lease):
-                return False
-            for table in (events, snapshot_table):
-                connection.execute(sa.delete(table).where(table.c.bandit == lease.bandit))
-            connection.execute(sa.delete(bandits).where(bandits.c.id == lease.bandit))
-            return True
+            return deletion.mark(connection, lease)
+
+    def delete_page(self, size: int) -> bool:
+        """Deletes so many events of a deleted bandit, or its row; False if nothing is left."""
+        with self._writing() as connection:
+            return deletion.delete_page(connection, size)
 
     # leases
 
@@ -225,10 +229,12 @@ class Store:
             connection.execute(sa.delete(keys).where(keys.c.digest.in_(found)))
             return bool(found)
 
-    def ping(self) -> None:
-        """Raises if the database does not answer."""
-        with self._reading() as connection:
-            connection.execute(sa.select(1))
+    def check_health(self) -> None:
+        """Raises if nothing can be written, or what is written would be lost."""
+        if self._file is not None:
+            self._file.check()
+        with self._writing() as connection:
+            connection.execute(health.WRITE)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -237,3 +243,10 @@ class Store:
 def as_bandit(row: Sequence[Any]) -> BanditRow:
     id, name, config, created, owner, url, alive = row
     return BanditRow(id, name, json.loads(config), created, owner, url, bool(alive))
+
+
+def database_file(engine: sa.Engine) -> health.DatabaseFile | None:
+    """None where the database is a server's."""
+    if engine.dialect.name != "sqlite":
+        return None
+    return health.DatabaseFile(Path(engine.url.database or ""))

@@ -121,6 +121,17 @@ def test_the_last_of_several_corrections_counts(store: Store) -> None:
     assert state == as_if_right(events, "5", 0.25)
 
 
+def test_a_correction_that_is_sent_again_is_logged_once(store: Store) -> None:
+    async def story(engine: Engine) -> Any:
+        await pairs(engine, 0, 3)
+        made = [await engine.submit("shop", Correct("1", 1.0)) for _ in range(3)]
+        return made, log_of(store)
+
+    made, events = play(store, story)
+    assert [each.before for each in made] == [0.0, 1.0, 1.0]
+    assert len([event for event in events if event.kind == "correction"]) == 1
+
+
 def test_a_reward_that_is_taken_back_was_never_learned(store: Store) -> None:
     async def story(engine: Engine) -> Any:
         await pairs(engine, 0, 10)

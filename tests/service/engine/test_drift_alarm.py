@@ -103,6 +103,40 @@ def test_one_outlier_is_no_change() -> None:
     assert alarms_of(rewards) == []
 
 
+@pytest.mark.parametrize("size", [1e12, -1e12, 1e300])
+@pytest.mark.parametrize("place", [0, 1, 7, 8, 30, 999])
+@pytest.mark.parametrize("world", [coin, lambda rate: normal(rate, 0.1)])
+def test_one_outlier_hides_no_change(
+    world: Callable[[float], Draw], place: int, size: float
+) -> None:
+    """Neither the first reward nor any other."""
+    random = np.random.default_rng(place)
+    rewards = np.concatenate([world(0.3)(random, 1000), world(0.7)(random, 500)])
+    rewards[place] = size
+    (alarm,) = alarms_of(rewards)
+    assert alarm.time == pytest.approx(1000, abs=40)
+    assert alarm.raised < 1120
+    assert alarm.before == pytest.approx(0.3, abs=0.1)
+
+
+def test_an_outlier_among_equal_rewards_hides_no_change() -> None:
+    for place in (0, 3, 8, 100):
+        rewards = np.repeat([7.0, 8.0], [504, 200])
+        rewards[place] = 1e12
+        (alarm,) = alarms_of(rewards)
+        assert alarm.time == pytest.approx(504, abs=BLOCK)
+        assert alarm.after == pytest.approx(8, abs=0.3)
+
+
+def test_rewards_that_become_much_larger_are_believed() -> None:
+    rewards = normal(0, 1)(np.random.default_rng(1), 1000)
+    rewards[500:] *= 1000
+    rewards[500:] += 1e5
+    alarm, *_ = alarms_of(rewards)
+    assert alarm.time == pytest.approx(500, abs=16)
+    assert alarm.after > 1e4
+
+
 def test_constant_rewards_are_silent_until_they_move() -> None:
     assert alarms_of(np.full(500, 7.0)) == []
     change = 63 * BLOCK

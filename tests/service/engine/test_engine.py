@@ -134,6 +134,15 @@ def test_one_bad_caller_does_not_stop_the_others_of_its_group(store: Store) -> N
     play(store, story)
 
 
+async def until(condition: Callable[[], Any]) -> None:
+    """Waits for another thread."""
+    for _ in range(6000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it has not happened")
+
+
 def writes_in_background(
     engine: Engine, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> threading.Event:
@@ -185,10 +194,11 @@ def test_nobody_is_answered_on_top_of_what_could_not_be_written(store: Store, mo
             return append(entries)
 
         monkeypatch.setattr(store, "append", fail_at_first)
+        book = engine.live_bandits["shop"].book
         lost = decide(engine, "one")
-        await asyncio.sleep(0.1)
+        await until(lambda: calls)
         on_top = engine.submit("shop", Decide([Request()])), decide(engine, "one")
-        await asyncio.sleep(0.1)
+        await until(lambda: book.counts.decisions == 3)
         free.set()
         assert codes(await all_of(lost, *on_top)) == ["no_database", "moving", "moving"]
         assert [event.id for event in store.events(store.bandit("shop").id, 0)] == ["x"]

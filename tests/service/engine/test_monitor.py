@@ -211,3 +211,12 @@ def test_the_newest_alarms_are_kept() -> None:
         monitor.answered_many(ids, float(turn), np.full(200, float(turn % 2)))
     alarms = monitor.series(["only"], 1, 25.0, 0)["alarms"]["only"]
     assert [alarm["raised"] for alarm in alarms] == [float(turn) for turn in range(5, 25)]
+
+
+def test_a_copy_shows_the_moment_that_it_was_made() -> None:
+    monitor = small_monitor()
+    before, copy = monitor.series(NAMES, 3, 120.0, 2), monitor.copy()
+    decide(monitor, 119.0, ["f"], [0], [1.0, 0.0])
+    monitor.answered_many(["f"], 119.5, np.array([9.0]))
+    assert copy.series(NAMES, 3, 120.0, 2) == before
+    assert monitor.series(NAMES, 3, 120.0, 2) != before

@@ -2,13 +2,13 @@
 
 import json
 import socket
-from http.client import HTTPConnection
+from contextlib import closing
+from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 
 import pytest
 
-from driftbandits.service.errors import ApiError
-from driftbandits.service.http import handlers
+from driftbandits.service.http.routes import ROUTES
 from tests.service.serving import Serving, ask, create, events_of, served, service
 
 __all__ = ["service"]  # a fixture: pytest finds it by name
@@ -92,6 +92,36 @@ def test_unknown_paths_and_methods(service: Serving) -> None:
         assert (status, set(answer["error"])) == (expected, {"code", "message", "remedy"})
 
 
+def test_a_wrong_method_is_told_the_right_ones(service: Serving) -> None:
+    for method, path, allowed in [
+        ("PUT", "/v1/bandits", "POST, GET, HEAD"), ("GET", "/v1/bandits/a/decisions", "POST"),
+        ("POST", "/", "GET, HEAD"), ("DELETE", "/readyz", "GET, HEAD"),
+    ]:  # fmt: skip
+        status, headers, _ = exchange(service, method, path)
+        assert (status, headers["allow"]) == (405, allowed)
+
+
+def exchange(serving: Serving, method: str, path: str) -> tuple[int, HTTPMessage, bytes]:
+    """Status, headers and body."""
+    with closing(HTTPConnection("127.0.0.1", serving.port, timeout=60)) as connection:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+
+
+@pytest.mark.parametrize("path", [route.path for route in ROUTES if route.method == "GET"])
+def test_head_is_get_without_a_body(service: Serving, path: str) -> None:
+    create(service.url, "headed")
+    path = path.replace("{bandit}", "headed")
+    status, headers, body = exchange(service, "HEAD", path)
+    asked, same, _ = exchange(service, "GET", path)
+    assert (status, asked, body) == (200, 200, b"")
+    for name in ("content-type", "transfer-encoding"):
+        assert headers[name] == same[name]
+    if headers["content-length"] is not None:
+        assert int(headers["content-length"]) > 0
+
+
 def test_slow_clients_are_cut_off(service: Serving) -> None:
     """The head of a first and of a second request, and a body; all three wait at the same time."""
     post = b"POST /v1/bandits HTTP/1.1\r\nHost: localhost\r\n"
@@ -142,14 +172,6 @@ def test_there_are_at_most_a_thousand_arms(service: Serving) -> None:
     assert (status, answer["error"]["code"]) == (422, "bad_value")
 
 
-def test_a_policy_that_takes_too_long_for_its_arms_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(handlers, "SLOWEST", 0.0)
-    with pytest.raises(
-        ApiError, match="so few for thompson that a decision takes no more than 0 s"
-    ):
-        handlers.try_out({"arms": ["a", "b"], "policy": "thompson"})
-
-
 def test_keys_and_roles(tmp_path: Path) -> None:
     with served(tmp_path, keys=True) as serving:
         admin = serving.said[0].strip() if len(serving.said) == 1 else serving.said[1].strip()
@@ -157,6 +179,8 @@ def test_keys_and_roles(tmp_path: Path) -> None:
         bandit = {"name": "shop", "arms": ["a", "b"], "policy": "thompson"}
         status, answer = ask(serving.url, "POST", "/v1/bandits", bandit)
         assert (status, answer["error"]["code"]) == (401, "no_key")
+        headers = exchange(serving, "GET", "/metrics")[1]
+        assert headers["www-authenticate"] == 'Bearer realm="driftbandits"'
         assert ask(serving.url, "POST", "/v1/bandits", bandit, key="db_wrong")[0] == 401
         assert ask(serving.url, "POST", "/v1/bandits", bandit, key=admin)[0] == 201
         keys = {role: made_key(tmp_path, role) for role in ("decide", "read")}

@@ -42,6 +42,14 @@ def test_a_body_arrives_in_one_piece_or_byte_by_byte_and_twice(server: Server, k
         assert caller.answer() == (200, b"body")
 
 
+def test_many_upgrades_are_one_request_each(server: Server) -> None:
+    """In one piece, deeper than Python calls."""
+    upgrade = b"GET /plain HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+    with server.call(upgrade * 3000 + GET % b"last") as caller:
+        assert {caller.answer() for _ in range(3000)} == {(200, b"plain")}
+        assert caller.answer() == (200, b"last")
+
+
 def test_trailers_are_no_headers(server: Server) -> None:
     with server.call(CHUNKED + b"0\r\nSay: no\r\n\r\n" + GET % b"plain") as caller:
         assert [caller.answer(), caller.answer()] == [(200, b"echo"), (200, b"plain")]

@@ -122,14 +122,14 @@ def test_the_log_as_a_file(service: Serving) -> None:
         body = {"id": f"l{i}", "context": {"hour": i, "age": 0.1}}
         ask(service.url, "POST", "/v1/bandits/logged/decisions", body)
         if i < 3:
-            ask(service.url, "POST", "/v1/bandits/logged/rewards", {"id": f"l{i}", "reward": i})
+            ask(service.url, "POST", "/v1/bandits/logged/rewards", {"id": f"l{i}", "reward": i / 2})
     csv = pl.read_csv(io.BytesIO(ask(service.url, "GET", "/v1/bandits/logged/log")[1]))
     content = ask(service.url, "GET", "/v1/bandits/logged/log?format=parquet")[1]
     table = pl.read_parquet(io.BytesIO(content))
     for found in (csv, table):
         assert found["id"].to_list() == [f"l{i}" for i in range(5)]
         assert found["context.hour"].to_list() == [0, 1, 2, 3, 4]
-        assert found["reward"].to_list() == [0, 1, 2, None, None]
+        assert found["reward"].to_list() == [0, 0.5, 1, None, None]
         assert found["status"].to_list() == ["rewarded"] * 3 + ["open"] * 2
         assert found["probability"].min() > 0
     assert ask(service.url, "GET", "/v1/bandits/logged/log?format=xls")[0] == 422
@@ -151,6 +151,19 @@ def test_health_metrics_and_pages(service: Serving) -> None:
     assert b"<html" in ask(service.url, "GET", "/")[1].lower()
     assert b"<html" in ask(service.url, "GET", "/docs")[1].lower()
     assert ask(service.url, "GET", "/openapi.json")[1]["openapi"].startswith("3.")
+
+
+def test_a_service_whose_file_is_gone_is_not_ready(tmp_path: Path) -> None:
+    with served(tmp_path) as serving:
+        assert ask(serving.url, "GET", "/readyz")[0] == 200
+        (tmp_path / "driftbandits.sqlite").unlink()
+        for _ in range(1000):
+            status, answer = ask(serving.url, "GET", "/readyz")
+            if status != 200:
+                break
+            time.sleep(0.01)
+        assert (status, answer["error"]["code"]) == (503, "unhealthy_database")
+        assert ask(serving.url, "GET", "/healthz")[0] == 200
 
 
 def test_a_graceful_stop_keeps_everything(tmp_path: Path) -> None:
@@ -208,7 +221,7 @@ def test_the_client_meets_the_service(service: Serving) -> None:
         client.restore_arm("friend", "a")
         assert [arm.name for arm in client.bandit("friend").arms] == ["a", "b", "c"]
         assert len(client.series("friend")["last"]) == 3
-        assert client.log("friend", "csv").startswith(b"id,time,context.x,arm,")
+        assert next(client.log("friend", "csv")).startswith(b"id,time,context.x,arm,")
         assert "friend" in [bandit.name for bandit in client.bandits()]
         client.delete("friend")
         with pytest.raises(ServiceError, match="no bandit named 'friend'"):

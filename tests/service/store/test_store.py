@@ -209,19 +209,6 @@ def test_the_newest_two_snapshots_are_kept(store: Store) -> None:
     assert store.read_snapshot(other.bandit) == (1, b"other")
 
 
-def test_a_deleted_bandit_leaves_nothing(store: Store) -> None:
-    other, lease = new(store, "other"), new(store)
-    for one in (lease, other):
-        store.append([Entry(one, 0, decisions(1, 3))])
-        store.write_snapshot(one, 3, b"x")
-    assert [store.delete_bandit(lease) for _ in range(2)] == [True, False]
-    assert [row.name for row in store.bandits()] == ["other"]
-    assert (store.events(lease.bandit, 0), store.read_snapshot(lease.bandit)) == ([], None)
-    assert len(store.events(other.bandit, 0)) == 3
-    assert store.append([Entry(lease, 3, decisions(4, 4))]) == {lease.bandit}
-    assert new(store).bandit > lease.bandit, "an old lease never fits a new bandit"
-
-
 def test_keys_open_until_they_are_revoked(store: Store) -> None:
     for digest, role in {"ab12": "admin", "ab34": "read", "%": "decide"}.items():
         store.add_key(digest, role, ODD[4])

@@ -1,0 +1,112 @@
+"""Bandits take turns on the engine's thread, so that none of them keeps the others waiting.
+
+A bandit answers its calls step by step. When its turn is over, it goes on in the next round, and
+what is asked of it meanwhile waits behind.
+"""
+
+import time
+from collections.abc import Iterator
+
+from driftbandits.service import errors
+from driftbandits.service.engine.answering import answer
+from driftbandits.service.engine.commands import Call, Delete, Reply, split_at_last
+from driftbandits.service.engine.committer import Served
+from driftbandits.service.engine.live_bandit import Find, LiveBandit
+from driftbandits.service.errors import ApiError
+
+TURN = 0.01  # seconds that a bandit has in a round, about
+SLICE = 0.05  # seconds of a round, about: then the engine looks at what came in
+
+
+class Work:
+    """The calls that a bandit is answering, and those that wait behind them."""
+
+    def __init__(self, live: LiveBandit, calls: list[Call], now: float, find: Find) -> None:
+        self.live = live
+        self.calls, self.behind = split_at_last(calls)
+        self._steps = answer(live, self.calls, now, find)
+        self.replies: list[Reply] = []  # that may be sent when the events are committed
+        self.complete = 0  # events that may be committed
+        self.has_begun = self.is_done = False
+
+    def advance(self) -> None:
+        """One turn."""
+        self.has_begun = True
+        if not self.calls and self.is_to_be_deleted:  # whatever has expired
+            self.end([])
+            return
+        end = time.perf_counter() + TURN
+        for replies in self._steps:
+            if replies is not None:
+                self.replies += replies
+                self.complete = len(self.live.events)
+            if time.perf_counter() > end:
+                return
+        self.is_done = True
+
+    def to_be_committed(self) -> Served:
+        """What was answered on top of something that is not in the log, is not said."""
+        if self.live.ahead:
+            self.fail(errors.moving())
+        served = Served(self.live, self.replies, self.live.to_be_written(self.complete))
+        self.replies, self.complete = [], 0
+        return served
+
+    @property
+    def is_to_be_deleted(self) -> bool:
+        return bool(self.behind) and isinstance(self.behind[0].command, Delete)
+
+    def is_forsaken(self) -> bool:
+        """Nobody waits for an answer any more."""
+        return all(call.answer.done() for call in self.calls + self.behind)
+
+    def fail(self, reason: ApiError) -> None:
+        self.end([Reply(call, reason) for call in self.calls])
+
+    def end(self, replies: list[Reply]) -> None:
+        """Before it is done: what is not in the log yet does not count."""
+        self.live.events.clear()
+        self.replies, self.complete, self.is_done = replies, 0, True
+
+
+class Turns:
+    """The bandits at work, round robin."""
+
+    def __init__(self) -> None:
+        self._works: dict[str, Work] = {}  # by bandit, whose turn is next first
+
+    def __bool__(self) -> bool:
+        return bool(self._works)
+
+    def add(self, work: Work) -> None:
+        self._works[work.live.row.name] = work
+
+    def at_work(self, bandit: str) -> Work | None:
+        return self._works.get(bandit)
+
+    def take(self) -> Iterator[Work]:
+        """A turn for each bandit until the slice is over, and for one that has begun in any case.
+
+        New work comes first: most of it is done in no time.
+        """
+        end = time.perf_counter() + SLICE
+        begun = [name for name, work in self._works.items() if work.has_begun]
+        for name in [name for name in self._works if name not in begun]:
+            yield from self._turn(name)
+            if time.perf_counter() > end:
+                break
+        for name in begun:
+            yield from self._turn(name)
+            if time.perf_counter() > end:
+                return
+
+    def _turn(self, name: str) -> Iterator[Work]:
+        work = self._works.pop(name)
+        yield work
+        if not work.is_done:
+            self._works[name] = work
+
+    def clear(self) -> list[Call]:
+        """Ends all work; gives the calls that were not answered."""
+        works, self._works = list(self._works.values()), {}
+        return [call for work in works for call in work.calls + work.behind]

@@ -1,0 +1,86 @@
+"""A trial of a bandit's settings before it is created or grows.
+
+A worker serves all of its bandits on one thread. So what would keep the others waiting for long is
+refused: first by the sizes that are asked for, before anything is compiled, then by the time that a
+decision and its reward take. The library itself has no such limits.
+"""
+
+import time
+from itertools import count
+from typing import Any
+
+import jax
+
+from driftbandits import check
+from driftbandits.agents import checks, requests
+from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, spec_of
+from driftbandits.agents.settings import AgentSettings
+from driftbandits.choice import parse, with_defaults
+from driftbandits.logs.replay import new_book
+from driftbandits.numerics.random_keys import key
+from driftbandits.policies import POLICIES, build_policy
+from driftbandits.service import errors
+
+SLOWEST = 0.1  # seconds of a decision and its reward
+ROUNDS = 3  # of which the quickest counts, as the machine may be busy
+OFTEN = 100  # pairs after which a policy has done all that it does only now and then
+LARGEST = {  # what a policy's settings may be
+    "layers": 8, "hidden": 1024, "waves": 256, "batch": 4096, "train_steps": 1000,
+    "memory": 100_000, "window": 100_000, "longest": 100_000, "warm_up": 100_000,
+}  # fmt: skip
+LONGEST_LIST = 64  # in a policy's settings
+LARGEST_STATE = 64_000_000  # bytes that a policy remembers
+
+
+def try_out(config: dict[str, Any]) -> None:
+    """Refuses settings that no bandit can have, and compiles what one with these will need."""
+    check_sizes(config)
+    book = new_book(config, remember=0)
+    book.learner.warm_up()
+    names, often = map(str, count()), pairs_of_a_round(book.settings.policy)
+    for _ in range(ROUNDS):
+        slowest = max(seconds_of_pair(book, next(names)) for _ in range(often))
+        if slowest <= SLOWEST:
+            return
+        if slowest > 10 * SLOWEST:
+            break
+    rule = f"so few for {book.settings.policy} that a decision and its reward take no more than "
+    rule += f"{SLOWEST:g} seconds"
+    raise errors.bad_value(f"arms must be {rule}, got room for {len(book.arms.names)} arms")
+
+
+def check_sizes(config: dict[str, Any]) -> None:
+    """Before anything is compiled, which alone could take hours."""
+    given = {name: value for name, value in config.items() if name != "arms"}
+    settings = checks.settings(AgentSettings(**given))
+    checks.names("arms", config["arms"])
+    for name, value in parse("policy", settings.policy).settings.items():
+        if isinstance(value, list | tuple) and len(value) > LONGEST_LIST:
+            check.fail(name, f"a list of at most {LONGEST_LIST} values", f"{len(value)} values")
+        if name in LARGEST and check.is_integer(value):
+            check.integer(at_least=value, at_most=LARGEST[name], **{name: value})
+    if not config["arms"]:
+        return  # which `new_book` refuses
+    policy = build_policy(settings.policy, spec_of(len(config["arms"]), settings))
+    leaves = jax.tree.leaves(jax.eval_shape(policy.init, key(0)))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    if size > LARGEST_STATE:
+        rule = f"one that remembers at most {LARGEST_STATE // 10**6} MB with these arms and this "
+        rule += "context (take fewer of them, or smaller settings)"
+        check.fail("policy", rule, f"{settings.policy}: {size // 10**6} MB")
+
+
+def pairs_of_a_round(policy: str) -> int:
+    """Until what is done only every so many pairs has been done."""
+    settings = with_defaults(parse("policy", policy), POLICIES).settings
+    every = [value for name, value in settings.items() if name.endswith("_every")]
+    return min(OFTEN, 1 + max(every, default=0))
+
+
+def seconds_of_pair(book: DecisionBook, id: str) -> float:
+    """How long a decision and its reward take."""
+    batch, begin = DecisionBatch({}, {}), time.perf_counter()
+    book.admit(batch, [id], [requests.Request(context=[0.0] * len(book.settings.context))])
+    book.decide(batch.new)
+    book.settle([id], [0.0])
+    return time.perf_counter() - begin

@@ -1,0 +1,43 @@
+"""Deleting bandits: the name is free at once, the log goes page by page.
+
+Until then the row stays under a name that no bandit can have, owned by a worker that does not
+exist: so nobody finds, adopts or writes it. The row is deleted last, so that nothing is left behind
+if the service ends before.
+"""
+
+import sqlalchemy as sa
+
+from driftbandits.service.store import leases
+from driftbandits.service.store.records import Lease
+from driftbandits.service.store.schema import bandits, events, snapshots
+
+DELETED = "\x1fdeleted"  # names have no control characters
+FOREVER = 1e18  # unix seconds
+row = bandits.c
+KEPT = sa.or_(row.owner.is_(None), row.owner != DELETED)
+ONE_DELETED = sa.select(row.id).where(row.owner == DELETED).order_by(row.id).limit(1)
+
+
+def mark(connection: sa.Connection, lease: Lease) -> bool:
+    """False without a valid lease."""
+    if not leases.lock_if_current(connection, lease):
+        return False
+    update = sa.update(bandits).where(row.id == lease.bandit)
+    values = {"name": f"{DELETED} {lease.bandit}", "owner": DELETED, "url": None, "until": FOREVER}
+    connection.execute(update.values(epoch=row.epoch + 1, **values))
+    return True
+
+
+def delete_page(connection: sa.Connection, size: int) -> bool:
+    """Some events of a deleted bandit or, where it has none, the rest of it."""
+    bandit = connection.scalar(ONE_DELETED)
+    if bandit is None:
+        return False
+    its_events = events.c.bandit == bandit
+    first = connection.scalar(sa.select(sa.func.min(events.c.seq)).where(its_events))
+    if first is not None:
+        connection.execute(sa.delete(events).where(its_events, events.c.seq < first + size))
+        return True
+    connection.execute(sa.delete(snapshots).where(snapshots.c.bandit == bandit))
+    connection.execute(sa.delete(bandits).where(row.id == bandit))
+    return True

@@ -1,0 +1,169 @@
+"""Requests for another worker: one that is silent keeps nobody, and no proxy hears them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from driftbandits.service.errors import ApiError
+from driftbandits.service.http import targets
+from driftbandits.service.http.connections import Connections
+from driftbandits.service.http.forwarding import Forwarder
+from driftbandits.service.http.protocol import DEFAULT_LIMITS, Request, Response
+
+PATIENCE = 20.0  # seconds
+DECIDE = b"/v1/bandits/shop/decisions"
+
+
+class Worker:
+    """Another worker: it answers when it may, and notes what it heard."""
+
+    def __init__(self, gate: asyncio.Event | None = None) -> None:
+        self.gate, self.heard = gate, list[tuple[str, bytes, str | None]]()
+
+    async def start(self) -> "Worker":
+        loop = asyncio.get_running_loop()
+        self.connections = Connections(self._answer, DEFAULT_LIMITS)
+        self._server = await loop.create_server(self.connections.new, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self
+
+    async def _answer(self, request: Request) -> Response:
+        self.heard.append((request.method, request.raw_path, request.header(b"authorization")))
+        if self.gate is not None:
+            await self.gate.wait()
+        return Response(200, b"{}", "application/json", (("retry-after", "3"), ("x-other", "4")))
+
+    async def stop(self) -> None:
+        self._server.close()
+        await self.connections.close(0.0)
+
+
+def request(method: str = "POST", path: bytes = DECIDE) -> Request:
+    made = Request(method, path, {b"authorization": b"Bearer secret"})
+    made.finish_body()
+    return made
+
+
+Story = Callable[[Forwarder, Worker, Worker, asyncio.Event], Awaitable[None]]
+
+
+def told(story: Story, ttl: float = PATIENCE) -> None:
+    """With a worker that answers, and one that is frozen until the gate is opened."""
+
+    async def main() -> None:
+        gate = asyncio.Event()
+        healthy, frozen = await Worker().start(), await Worker(gate).start()
+        forwarder = Forwarder(None, "one", ttl, PATIENCE)  # type: ignore[arg-type]
+        try:
+            await asyncio.wait_for(story(forwarder, healthy, frozen, gate), 3 * PATIENCE)
+        finally:
+            gate.set()
+            await forwarder.close()
+            await healthy.stop()
+            await frozen.stop()
+
+    asyncio.run(main())
+
+
+async def code_of(answer: Awaitable[Response]) -> str | int:
+    try:
+        return (await answer).status
+    except ApiError as error:
+        return error.code
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    while not holds():
+        await asyncio.sleep(0.001)
+
+
+def test_an_answer_is_passed_back() -> None:
+    async def story(forwarder: Forwarder, healthy: Worker, *_: Any) -> None:
+        response = await forwarder.forward(request(), healthy.url)
+        expected = 200, b"{}", "application/json", (("retry-after", "3"),)
+        assert response[:4] == expected
+        head = await forwarder.forward(request("HEAD", b"/v1/bandits/shop"), healthy.url)
+        assert head.body == b"{}", "whose length the caller is told"
+        assert healthy.heard == [
+            ("POST", DECIDE, "Bearer secret"),
+            ("GET", b"/v1/bandits/shop", "Bearer secret"),
+        ]
+
+    told(story)
+
+
+def test_a_frozen_worker_is_waited_for_as_long_as_its_lease() -> None:
+    async def story(
+        forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
+    ) -> None:
+        assert await code_of(forwarder.forward(request(), frozen.url)) == "moving"
+        assert await forwarder.describe(request(), frozen.url, "shop") is None
+        assert [path for _, path, _ in frozen.heard] == [DECIDE, b"/v1/bandits/shop"]
+
+    told(story, ttl=0.5)
+
+
+LONG = [("POST", b"/v1/bandits"), ("POST", b"/v1/bandits/shop/arms"), ("DELETE", b"/v1/bandits/a")]
+
+
+@pytest.mark.parametrize(("method", "path"), LONG)
+def test_what_takes_long_is_waited_for(method: str, path: bytes) -> None:
+    """Longer than a decision that was asked for later."""
+
+    async def story(
+        forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
+    ) -> None:
+        slow = asyncio.create_task(code_of(forwarder.forward(request(method, path), frozen.url)))
+        await until(lambda: frozen.heard)
+        assert await code_of(forwarder.forward(request(), frozen.url)) == "moving"
+        gate.set()
+        assert await slow == 200
+
+    told(story, ttl=0.5)
+
+
+def test_a_frozen_worker_takes_no_connections_to_others() -> None:
+    async def story(
+        forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
+    ) -> None:
+        asked = [
+            asyncio.create_task(code_of(forwarder.forward(request(), frozen.url)))
+            for _ in range(targets.MOST_WAITING)
+        ]
+        await until(lambda: len(frozen.heard) == targets.CONNECTIONS)
+        assert await code_of(forwarder.forward(request(), healthy.url)) == 200
+        assert not any(task.done() for task in asked), "all of them still wait"
+        assert await code_of(forwarder.forward(request(), frozen.url)) == "moving", "one too many"
+        gate.set()
+        assert await asyncio.gather(*asked) == [200] * targets.MOST_WAITING
+
+    told(story)
+
+
+def test_no_proxy_hears_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(forwarder: Forwarder, healthy: Worker, proxy: Worker, *_: Any) -> None:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert await code_of(forwarder.forward(request(), healthy.url)) == 200
+        assert proxy.heard == []
+
+    told(story)
+
+
+def test_connections_to_a_worker_that_is_gone_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(
+        forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
+    ) -> None:
+        gate.set()
+        assert await code_of(forwarder.forward(request(), frozen.url)) == 200
+        assert len(frozen.connections.open) == 1
+        monkeypatch.setattr(targets, "IDLE_SECONDS", 0.0)
+        assert await code_of(forwarder.forward(request(), healthy.url)) == 200
+        await until(lambda: not frozen.connections.open)
+
+    told(story)
