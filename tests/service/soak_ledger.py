@@ -150,6 +150,20 @@ def logged_in(table: pl.DataFrame) -> dict[str, Logged]:
     return {id: Logged(*rest) for id, *rest in rows}
 
 
+def compare_corrections(known: Known, table: pl.DataFrame) -> list[str]:
+    """Those in an export of a bandit that nobody asks now."""
+    corrected = table.filter(pl.col("corrected_at").is_not_null())
+    return differing_corrections(
+        known, dict(corrected.select("id", "corrected_reward").iter_rows())
+    )
+
+
+def differing_corrections(known: Known, logged: dict[str, float | None]) -> list[str]:
+    differing = {id for id, _ in set(logged.items()) ^ set(known.corrections.items())}
+    shown = sorted(differing)[:MOST_SHOWN]
+    return [f"{known.name}: other corrections: {shown}"] if differing else []
+
+
 def compare_events(known: Known, events: list[Event]) -> list[str]:
     """The whole log of a bandit that nobody asks now, with everything that was ever told of it."""
     problems = []
@@ -159,11 +173,8 @@ def compare_events(known: Known, events: list[Event]) -> list[str]:
     settled = Counter(event.id for event in events if event.kind in ("reward", "expiry"))
     if {*decided.values(), *settled.values()} - {1}:
         problems.append(f"{known.name}: an id was decided or settled twice")
-    told = known.corrections
     corrections = {event.id: event.reward for event in events if event.kind == "correction"}
-    if corrections != told:
-        differing = {id for id, _ in set(corrections.items()) ^ set(told.items())}
-        problems.append(f"{known.name}: other corrections: {sorted(differing)[:MOST_SHOWN]}")
+    problems += differing_corrections(known, corrections)
     for event in events:
         answered = known.decisions.get(event.id) if event.kind == "decision" else None
         if answered and answered.probabilities != event.probabilities:

@@ -16,6 +16,7 @@ BROKEN = [
 NAMES = ["", "x" * 201, "\x00", "\ud800", "a\nb"]
 SETTINGS: list[dict[str, Any]] = [
     {"policy": "nonsense"}, {"policy": "tracker(width=-1)"}, {"policy": "x" * 100_000},
+    {"policy": "recurrent(layers=20000)"},
     {"arms": []}, {"arms": ["red", "red"]}, {"window": -1}, {"window": 1e300}, {"noise": 0},
     {"max_open": 10**12}, {"reward_range": [1, 0]}, {"default_reward": 1e6}, {"seed": -1},
     {"context_ranges": {"nobody": [0, 1]}}, {"name": "a/b"}, {"name": ".."}, {"unknown": 1},
