@@ -56,6 +56,14 @@ class Soak:
     def run(self) -> None:
         """Problems are in the ledger."""
         self.say(f"soak of {self.plan.seconds:g} seconds, SOAK_SEED={self.plan.seed}")
+        try:
+            self._run()
+        except BaseException:
+            self.traffic.give_up()
+            raise
+        self.say(self.summary())
+
+    def _run(self) -> None:
         self.traffic.start()
         begin = time.monotonic()
         ends = sorted(self.rng.uniform(0.1, KILLING) for _ in range(self.plan.kills))
@@ -73,7 +81,6 @@ class Soak:
         self.check(at_random=self.plan.learners)
         self._stop_all()
         self.traffic.clients[0].close()
-        self.say(self.summary())
 
     def _wait(self, begin: float, until: float) -> None:
         """Until so many seconds have passed, or too much went wrong."""
@@ -187,7 +194,7 @@ class Soak:
         for (kind, status), count in sorted(self.ledger.answers.items()):
             by_kind.setdefault(kind, []).append(f"{status}: {count}")
         rows = [f"| {kind} | {', '.join(counts)} |" for kind, counts in by_kind.items()]
-        seconds = sorted(self.ledger.seconds)
+        seconds = sorted(self.ledger.seconds) or [0.0]
         figures = {
             **self.ledger.acknowledged(),
             "kills, stops, checks": f"{self.kills}, {self.stops}, {self.checks}",

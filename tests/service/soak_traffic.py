@@ -59,7 +59,7 @@ class Client:
         self.number, self.urls, self.ledger, self._requests = number, urls, ledger, requests
         self.rng = random.Random(seed * 1000 + number)
         self.turn = threading.Lock()  # whoever else holds it keeps this client quiet
-        self.stopped = threading.Event()
+        self.stopped, self.patience = threading.Event(), PATIENCE
         self._connections: dict[str, HTTPConnection] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -68,7 +68,8 @@ class Client:
 
     def stop(self) -> None:
         self.stopped.set()
-        self._thread.join(2 * PATIENCE)
+        if self._thread.ident:
+            self._thread.join(2 * PATIENCE)
         self.close()
 
     def close(self) -> None:
@@ -97,8 +98,8 @@ class Client:
         self, kind: str, method: str, path: str, body: Any = None, fine: tuple[int, ...] = (200,)
     ) -> tuple[int, Any]:
         """Status and content of the first answer that is one."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
+        asked = time.monotonic()
+        while time.monotonic() < asked + self.patience:
             begin = time.perf_counter()
             try:
                 status, content = self._ask(method, path, body)
@@ -115,7 +116,7 @@ class Client:
                                          f"{status} {str(content)[:300]}")  # fmt: skip
                 return status, content
             time.sleep(0.05)
-        raise AssertionError(f"{kind}: {method} {path} was not answered for {PATIENCE} seconds")
+        raise AssertionError(f"{kind}: {method} {path} was not answered in time")
 
     def _ask(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         url = self.rng.choice(self.urls)
@@ -216,6 +217,12 @@ class Traffic:
     def stop(self) -> None:
         for client in self.clients:
             client.stop()
+
+    def give_up(self) -> None:
+        """When nobody answers any more."""
+        for client in self.clients:
+            client.patience = 0
+        self.stop()
 
     @contextmanager
     def quiet(self) -> Iterator[Client]:
