@@ -70,6 +70,11 @@ def service(folder: str, tree: Path = ROOT) -> Iterator[Serving]:
         process.wait(STARTING)
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 def wait_for(attempt: Callable[[], Any]) -> Any:
     for _ in range(20 * STARTING):
         with suppress(OSError, HTTPException):
@@ -167,8 +172,7 @@ def paretobandit(folder: str | None) -> Turn:
 @contextmanager
 def vowpal_wabbit() -> Iterator[socket.socket]:
     """Its daemon, which learns on one connection at a time."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     code = f"from vowpalwabbit import Workspace; Workspace({VW.format(port=port)!r}).run_parser()"
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     try:

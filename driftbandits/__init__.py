@@ -43,6 +43,7 @@ _HOMES = {
     "rebuild_agent": "logs.rebuild",
     "Client": "client",
     "ServiceError": "service_calls",
+    "asgi_app": "service.server",
     "to_gymnasium": "integrations.gymnasium",
     "from_gymnasium": "integrations.gymnasium",
     "external_policy": "integrations.external",
@@ -76,6 +77,7 @@ __all__ = [  # spelled out: type checkers read it
     "Summary",
     "Trace",
     "__version__",
+    "asgi_app",
     "build_environment",
     "build_policy",
     "compare",
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
     from driftbandits.running.comparison import compare
     from driftbandits.running.runner import run_experiment, run_experiments
     from driftbandits.running.store import read_results
+    from driftbandits.service.server import asgi_app
     from driftbandits.service_calls import ServiceError
     from driftbandits.simulation.engine import simulate
     from driftbandits.simulation.traces import Trace

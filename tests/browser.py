@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import uvicorn
@@ -19,12 +19,13 @@ from tests.conftest import BROWSER
 class Server:
     """The app on a port of its own, which it keeps when it is stopped and started again."""
 
-    def __init__(self, app: Starlette) -> None:
-        self.app, self.port = app, 0
+    def __init__(self, app: Starlette, lifespan: Literal["on", "off"] = "off") -> None:
+        self.app, self.lifespan, self.port = app, lifespan, 0
         self.start()
 
     def start(self) -> None:
-        config = uvicorn.Config(self.app, port=self.port, log_level="error", lifespan="off")
+        life = self.lifespan
+        config = uvicorn.Config(self.app, port=self.port, log_level="error", lifespan=life)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()

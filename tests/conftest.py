@@ -44,10 +44,11 @@ QUICK = [  # what `make check` runs: little or nothing is compiled
     "experiments/test_experiment.py", "experiments/test_mistakes.py", "experiments/test_theorem.py",
     "experiments/test_verdicts.py", "numerics/test_energy.py", "service/engine/test_drift_alarm.py",
     "service/engine/test_monitor.py", "service/http/test_connection.py",
-    "service/http/test_connections.py", "service/http/test_request_reader.py",
+    "service/http/test_connections.py", "service/http/test_parquet_stream.py",
+    "service/http/test_readiness.py", "service/http/test_request_reader.py",
     "service/store/test_store.py", "service/test_errors.py", "service/test_metrics.py",
     "simulation/test_devices.py", "test_architecture.py", "test_catalogue.py", "test_client.py",
-    "test_docs_pages.py",
+    "test_client_files.py", "test_docs_pages.py",
 ]  # fmt: skip
 QUICK_GROUPS = {"policies/test_contract.py ucb"}
 

@@ -60,10 +60,10 @@ class RewardBatch(NamedTuple):
         return RewardBatch(self.ids, verdicts, new)
 
 
-def spec_of(num_arms: int, settings: AgentSettings) -> BanditSpec:
-    """The problem that an agent with these settings has."""
+def spec_of(settings: AgentSettings, slots: int) -> BanditSpec:
+    """What the policy is told of the problem, with so many slots for arms."""
     return BanditSpec(
-        num_arms=num_arms,
+        num_arms=slots,
         context_dim=len(settings.context),
         horizon=settings.horizon,
         reward_range=settings.reward_range,
@@ -83,7 +83,7 @@ class DecisionBook:
             self.settings.out_of_range,
         )
         self.arms = Arms(arms)
-        spec = spec_of(len(arms), self.settings)
+        spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
         self.open = OpenDecisions(self.learner.ticket_width)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
@@ -198,6 +198,11 @@ class DecisionBook:
         if ended:
             self.settle(ended)
         return ended
+
+    def has_expired(self, now: float) -> bool:
+        """Whether the window of an open decision has passed."""
+        window, oldest = self.settings.window, self.open.first_time
+        return window is not None and oldest is not None and oldest <= max(now, self.now) - window
 
     def set_clock(self, now: float) -> None:
         self.now = max(self.now, now)

@@ -3,28 +3,46 @@
     driftbandits agent 2 SHA256
     NumPy's npz, without pickle: `about` is JSON, `state` the policy's arrays by their paths
 
-A file that is damaged, or of a newer version, is refused before anything is built from it.
+A file that is damaged, or of a newer version, is refused before anything is built from it. One with
+a right checksum and wrong contents is refused, too, and takes no more memory than one of its size.
 """
 
 import hashlib
-import io
 import json
 import re
+import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from driftbandits import __version__, check
-from driftbandits.agents.decision_book import DecisionBook
+from driftbandits.agents import checks
+from driftbandits.agents.array_file import read_arrays, write_arrays
+from driftbandits.agents.decision_book import DecisionBook, spec_of
+from driftbandits.agents.file_changes import Contents, continued
+from driftbandits.agents.file_checks import (
+    check_about,
+    check_decisions,
+    check_rehearsal,
+    check_state,
+    check_tickets,
+)
+from driftbandits.agents.learner import state_shapes, wanted_shapes
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
+from driftbandits.error_text import first_line
 
 VERSION = 2
-PAGE = 1000  # decisions
+# What reading wrong contents may raise.
+WRONG = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,
+    NotImplementedError, zipfile.BadZipFile,
+)  # fmt: skip
 FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 
 
@@ -37,48 +55,73 @@ def read_book(path: Path) -> DecisionBook:
 
 
 def to_bytes(book: DecisionBook) -> bytes:
-    return packed(arrays_of(freeze(book)))
+    return packed(contents_of(book))
 
 
-def packed(arrays: dict[str, np.ndarray]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    body = buffer.getvalue()
+def packed(contents: Contents) -> bytes:
+    about = json.dumps(contents.about, default=plain).encode()
+    body = write_arrays({"about": np.frombuffer(about, np.uint8), **contents.arrays})
     digest = hashlib.sha256(body).hexdigest()
     return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
 
 
-def from_bytes(content: bytes, name: str = "the agent") -> DecisionBook:
+def merged(content: bytes, changes: Sequence[bytes]) -> bytes:
+    """A file and what has changed since as one file."""
+    return packed(continued([unpacked(part, "it")[1] for part in (content, *changes)]))
+
+
+def from_bytes(
+    content: bytes, name: str = "the agent", changes: Sequence[bytes] = ()
+) -> DecisionBook:
+    """From a file, and what has changed since, in order (`file_changes`)."""
+    parts = [unpacked(part, name) for part in (content, *changes)]
+    try:
+        return restored(continued([part for _, part in parts]), name, version=parts[-1][0])
+    except check.InputError:
+        raise
+    except WRONG as error:
+        raise unusable(name, error) from None
+
+
+def is_intact(content: bytes) -> bool:
+    """Whether its checksum is right."""
+    found = FIRST_LINE.match(content[:128])
+    if not found:
+        return False
+    return hashlib.sha256(content[found.end() :]).hexdigest().encode() == found[2]
+
+
+def unpacked(content: bytes, name: str) -> tuple[int, Contents]:
+    """The version of a file, and what is in it."""
     found = FIRST_LINE.match(content[:128])
     if not found:
         check.fail(name, "a file that Agent.save wrote", content[:20])
     if int(found[1]) > VERSION:
         rule = f"of version {VERSION} or older (install a newer driftbandits to read it)"
         check.fail(name, rule, f"version {int(found[1])}")
-    body = content[found.end() :]
-    if hashlib.sha256(body).hexdigest().encode() != found[2]:
+    if not is_intact(content):
         message = f"{name} is damaged (its checksum does not match); use an older copy"
         raise check.InputError(message)
-    with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-        return restored(dict(arrays), name, int(found[1]))
+    try:
+        arrays = read_arrays(content[found.end() :])
+        return int(found[1]), Contents(json.loads(arrays.pop("about").tobytes()), arrays)
+    except WRONG as error:
+        raise unusable(name, error) from None
 
 
-class FrozenBook(NamedTuple):
-    """A book at one moment, which any thread may write down while the book goes on.
+def unusable(name: str, error: Exception) -> check.InputError:
+    return check.InputError(
+        f"{name} does not hold an agent ({first_line(error)}); use an older copy"
+    )
 
-    Rows of tickets must not be used again meanwhile (`OpenDecisions.hold`).
+
+def contents_of(book: DecisionBook, ids: Iterable[str] | None = None) -> Contents:
+    """Copies, of all open decisions or of some; `laws` is how files have always called the
+    probabilities.
     """
-
-    about: dict[str, Any]
-    open: dict[str, OpenDecision]
-    past: dict[str, PastDecision]
-    tickets: np.ndarray
-    slots: int
-    state: dict[str, np.ndarray]
-
-
-def freeze(book: DecisionBook) -> FrozenBook:
-    """Copies only what the book changes in place."""
+    waiting, past = book.open.waiting, book.past
+    if ids is not None:
+        waiting = {id: waiting[id] for id in ids}
     about = {
         "driftbandits": __version__,
         **book.settings._asdict(),
@@ -86,35 +129,23 @@ def freeze(book: DecisionBook) -> FrozenBook:
         "retired": book.arms.retired,
         **book.counts._asdict(),
         "clock": book.now,
+        "open": [
+            [id, kept.arm, kept.probabilities.size, kept.time] for id, kept in waiting.items()
+        ],
+        "answered": [
+            [id, kept.arm, kept.probabilities.size, kept.reward, kept.expired]
+            for id, kept in past.items()
+        ],
     }
-    waiting, past = dict(book.open.waiting), dict(book.past)
-    state = book.learner.state()
-    return FrozenBook(about, waiting, past, book.open.tickets, book.arms.slots, state)
-
-
-def arrays_of(book: FrozenBook) -> dict[str, np.ndarray]:
-    """`laws` is how files have always called the probabilities."""
-    waiting = [[id, x.arm, x.probabilities.size, x.time] for id, x in book.open.items()]
-    answered = [
-        [id, x.arm, x.probabilities.size, x.reward, x.expired] for id, x in book.past.items()
-    ]
-    about = json.dumps(book.about, default=plain)[:-1]
-    about += f', "open": [{as_json(waiting)}], "answered": [{as_json(answered)}]}}'
-    probabilities = [kept.probabilities for kept in book.open.values()]
-    probabilities += [kept.probabilities for kept in book.past.values()]
-    return {
-        "about": np.frombuffer(about.encode(), np.uint8),
+    probabilities = [kept.probabilities for kept in waiting.values()]
+    probabilities += [kept.probabilities for kept in past.values()]
+    arrays = {
         "laws": np.concatenate([np.zeros(0, np.float32), *probabilities]),
-        "tickets": book.tickets[[kept.row for kept in book.open.values()]],
-        "slots": np.array(book.slots),
-        **{f"state{path}": array for path, array in book.state.items()},
+        "tickets": book.open.tickets_of(list(waiting)),
+        "slots": np.array(book.arms.slots),
+        **{f"state{path}": array for path, array in book.learner.state().items()},
     }
-
-
-def as_json(rows: list[Any]) -> str:
-    """Page by page, as no other thread runs while one is encoded."""
-    pages = (rows[first : first + PAGE] for first in range(0, len(rows), PAGE))
-    return ", ".join(json.dumps(page, default=plain)[1:-1] for page in pages)
+    return Contents(about, arrays)
 
 
 def plain(number: np.generic) -> object:
@@ -122,25 +153,28 @@ def plain(number: np.generic) -> object:
     return number.item()
 
 
-def restored(arrays: dict[str, np.ndarray], name: str, version: int) -> DecisionBook:
-    about = json.loads(arrays["about"].tobytes())
-    book = DecisionBook(about["arms"], settings_of(about))
-    if arrays["slots"] > len(about["arms"]):
-        book.widen(int(arrays["slots"]))
-    for arm in about["retired"]:
-        book.retire_arm(arm)
-    state = {
-        path.removeprefix("state"): array
-        for path, array in arrays.items()
-        if path.startswith("state")
-    }
+def restored(contents: Contents, name: str, version: int) -> DecisionBook:
+    about, arrays = contents
+    check_about(about, arrays["slots"])
+    check_decisions(about, arrays["laws"])
+    settings = checks.settings(settings_of(about))
+    paths = [path for path in arrays if path.startswith("state")]
+    state = {path.removeprefix("state"): arrays[path] for path in paths}
     if version == 1:
         state = renamed(state, about["policy"])
-    try:
-        book.learner.set_state(state, about["decisions"])
-    except ValueError:
+    spec = spec_of(settings, int(arrays["slots"]))
+    if state_shapes(state) != wanted_shapes(settings.policy, spec):  # before any memory is taken
         rule = f"of a policy whose memory is as in driftbandits {__version__}"
         check.fail(name, rule, f"{about['policy']} of driftbandits {about['driftbandits']}")
+    check_state(state)
+    book = DecisionBook(about["arms"], settings)
+    if spec.num_arms > len(about["arms"]):
+        book.widen(spec.num_arms)
+    for arm in about["retired"]:
+        book.retire_arm(arm)
+    check_tickets(arrays["tickets"], book.learner.ticket_layout, len(about["open"]))
+    book.learner.set_state(state, about["decisions"])
+    check_rehearsal(*book.learner.rehearse())
     book.now, book.rewards, book.expired = (about[key] for key in ("clock", "rewards", "expired"))
     restore_decisions(book, about, arrays["laws"], arrays["tickets"])
     return book

@@ -15,13 +15,15 @@ import numpy as np
 
 from driftbandits import check
 from driftbandits.agents.growth import grown, rows_grown
-from driftbandits.agents.packed_tickets import WORD
+from driftbandits.agents.packed_tickets import WORD, Layout
 from driftbandits.agents.programs import REFUSED, TOGETHER, programs_for
 from driftbandits.core import BanditSpec, PyTree, State
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.engine import block_keys
+
+REHEARSED = 16  # decisions that show whether a state makes sense
 
 
 class DivergenceError(ArithmeticError):
@@ -77,6 +79,14 @@ class Learner:
     def shares_probabilities(self) -> bool:
         """Whether decisions have the same ones until a reward comes, if the same arms are there."""
         return self._programs.still
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(self._state))
+
+    @property
+    def ticket_layout(self) -> Layout:
+        return self._programs.ticket
 
     def _fresh(self) -> State:
         with jax.default_device(agents_device()):
@@ -186,6 +196,17 @@ class Learner:
         )[0]  # fmt: skip
         self._programs.learn(state, none, self._tickets, self._rewards)
 
+    def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Probabilities of a few decisions, and the state after their rewards; made on a copy."""
+        count, everyone = np.int32(REHEARSED), np.ones_like(self._available)
+        state, _, probabilities, tickets = self._programs.act(
+            on_device(self._state), np.int32(self.decisions), count, self._words,
+            np.zeros_like(self._contexts), everyone,
+        )  # fmt: skip
+        rewards = np.resize(np.array(self.spec.reward_range, np.float32), TOGETHER)
+        state, _ = self._programs.learn(state, count, np.asarray(tickets), rewards)
+        return np.asarray(probabilities)[:REHEARSED], arrays_by_path(state)
+
     def grow(self, num_arms: int) -> Callable[[np.ndarray], np.ndarray]:
         """More arms, which start from the prior; gives what brings tickets into their new shape."""
         arms, state, layout = self.spec.num_arms, self._state, self._programs.ticket
@@ -196,18 +217,38 @@ class Learner:
 
     def state(self) -> dict[str, np.ndarray]:
         """Every array of the state, by its path."""
-        leaves, _ = jax.tree_util.tree_flatten_with_path(self._state)
-        return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in leaves}
+        return arrays_by_path(self._state)
 
     def set_state(self, arrays: dict[str, np.ndarray], decisions: int) -> None:
         """Goes on from a state; one of other names or shapes is refused with a ValueError."""
-        leaves, shape = jax.tree_util.tree_flatten_with_path(self._state)
-        wanted = {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
-        given = {name: (array.shape, array.dtype) for name, array in arrays.items()}
-        if given != wanted:
+        wanted = shapes_by_path(self._state)
+        if state_shapes(arrays) != wanted:
             raise ValueError("a state of another shape")
-        state = jax.tree.unflatten(shape, [arrays[name] for name in wanted])
+        structure = jax.tree.structure(self._state)
+        state = jax.tree.unflatten(structure, [arrays[name] for name in wanted])
         self._state, self.decisions = on_device(state), decisions
+
+
+def arrays_by_path(state: State) -> dict[str, np.ndarray]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in leaves}
+
+
+Shapes = dict[str, tuple[tuple[int, ...], np.dtype]]  # of the arrays of a state, by their paths
+
+
+def shapes_by_path(state: State) -> Shapes:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
+
+
+def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
+    return {path: (array.shape, array.dtype) for path, array in arrays.items()}
+
+
+def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
+    """Those of a policy's state, found without making one."""
+    return shapes_by_path(programs_for(build_policy(policy, spec), spec).blank)
 
 
 def on_device(state: PyTree) -> State:

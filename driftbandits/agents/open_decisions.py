@@ -29,7 +29,6 @@ class OpenDecisions:
         self.waiting: dict[str, OpenDecision] = {}  # by id, in the order of the decisions
         self.tickets = np.zeros((FIRST_ROWS, width), WORD)
         self._free = list(range(FIRST_ROWS))
-        self._held: list[int] | None = None  # rows that are free when they are no longer read
 
     def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
         rows, arm_numbers = self.put(acts.tickets), acts.arms.tolist()
@@ -49,7 +48,7 @@ class OpenDecisions:
 
     def remove(self, id: str) -> OpenDecision:
         kept = self.waiting.pop(id)
-        (self._free if self._held is None else self._held).append(kept.row)
+        self._free.append(kept.row)
         return kept
 
     def reshape(self, shaped: Callable[[np.ndarray], np.ndarray], width: int) -> Iterator[None]:
@@ -61,17 +60,13 @@ class OpenDecisions:
             yield
         self.tickets = tickets
 
-    def hold(self) -> None:
-        """From now on no row that is in use is used again, as another thread reads them."""
-        self._held = [] if self._held is None else self._held
-
-    def release(self) -> None:
-        """The other thread is done."""
-        self._free += self._held or []
-        self._held = None
-
     def tickets_of(self, ids: list[str]) -> np.ndarray:
         return self.tickets[[self.waiting[id].row for id in ids]]
+
+    @property
+    def first_time(self) -> float | None:
+        """Of the oldest."""
+        return next(iter(self.waiting.values())).time if self.waiting else None
 
     def until(self, time: float, limit: int) -> list[str]:
         """Those that were made at that time or before, at most so many."""

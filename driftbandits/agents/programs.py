@@ -29,6 +29,7 @@ class Programs(NamedTuple):
     learn: Callable[..., tuple[State, Array]]
     copy: Callable[[State], State]  # as the others give the memory of a state to the next one
     ticket: Layout
+    blank: State  # shapes and types of a state
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
 
@@ -42,7 +43,9 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
     act, learn = (compiling.jit(each, donate_argnums=0) for each in (act, learn))
-    return Programs(compiling.jit(policy.init), act, learn, compiling.jit(copied), ticket, still)
+    return Programs(
+        compiling.jit(policy.init), act, learn, compiling.jit(copied), ticket, blank, still
+    )
 
 
 def copied(state: State) -> State:

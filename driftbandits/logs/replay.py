@@ -6,8 +6,9 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
-from driftbandits.agents.settings import settings_of
+from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
 from driftbandits.logs.events import policy_input, probabilities_of
 from driftbandits.service.store.records import Event
@@ -39,7 +40,11 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
 
 def new_book(config: dict[str, Any], remember: int) -> DecisionBook:
     """The book of a bandit before its first event."""
-    return DecisionBook(config["arms"], settings_of(config)._replace(remember=remember))
+    return DecisionBook(config["arms"], settings_of_book(config, remember))
+
+
+def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
+    return checks.settings(settings_of(config)._replace(remember=remember))
 
 
 def replay(book: DecisionBook, events: list[Event], corrections: Corrections = NONE) -> int:

@@ -1,84 +1,107 @@
 """The probability that each of several independent scores is the highest.
 
-    P(arm i is best) = integral f_i(x) prod_{j != i} F_j(x) dx
+    P(arm i is best) = integral f_i(x) prod_{j != i} F_j(x) dx = integral f_i / F_i G dx,
+    G = prod_j F_j, the distribution of the maximum
 
-by Gauss-Legendre quadrature on the cells between the nodes of all arms. Every arm brings nodes that
-cover its own bulk, so that a narrow density beside a wide one is resolved; the F_j are integrated
-along on the same cells by collocation. Densities need no normalisation.
+by Gauss-Legendre quadrature on a few cells (cells.py) that cover the maximum. The F_j are
+integrated along on the same cells by collocation, from the mass below the first cell on, which each
+arm integrates on points of its own. So the work is proportional to the number of arms. Densities
+need no normalisation.
 """
-
-from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from driftbandits.numerics.cells import CELLS, Scores, cells_of_maximum, sum_before
+
 ORDER = 4
+OWN_POINTS = 16
+LEAST = 1e-20  # F of a score that is never that low; its inverse is still finite
 
 
-def collocation() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """On [0, 1]: the Gauss points, their weights, and weights of the integral up to each point."""
-    points, weights = np.polynomial.legendre.leggauss(ORDER)
-    points, weights = (points + 1) / 2, weights / 2
-    powers = np.arange(ORDER)
-    monomials = points[:, None] ** powers
-    integrals = points[:, None] ** (powers + 1) / (powers + 1)
-    return points, weights, integrals @ np.linalg.inv(monomials)
+def gauss(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(order)
+    return (points + 1) / 2, weights / 2
 
 
-POINTS, WEIGHTS, PARTIAL = collocation()
+def collocation() -> np.ndarray:
+    """Weights of the integral from 0 up to each Gauss point."""
+    points, powers = gauss(ORDER)[0][:, None], np.arange(ORDER)
+    return points ** (powers + 1) / (powers + 1) @ np.linalg.inv(points**powers)
 
 
-def best_arm_probabilities(
-    log_density: Callable[[Array], Array], nodes: Array, available: Array
-) -> Array:
+POINTS, WEIGHTS = (v.astype(np.float32)[:, None] for v in gauss(ORDER))
+PARTIAL = collocation().astype(np.float32)[..., None]
+OWN, OWN_WEIGHTS = (v.astype(np.float32) for v in gauss(OWN_POINTS))
+
+
+def best_arm_probabilities(scores: Scores, rounds: int = 1) -> Array:
     """P(best) of every arm, zero for those not available.
 
-    Args:
-        log_density: takes x (cells, order) to the log densities (num_arms, cells, order),
-            each up to a constant that keeps its highest value near 0.
-        nodes: (num_arms, n), places that cover each arm's density.
-        available: (num_arms,) bool.
+    `rounds` is how often the cells are shared out: more than once where tails are long.
     """
-    somewhere = nodes[jnp.argmax(available)]
-    edges = jnp.sort(jnp.where(available[:, None], nodes, somewhere).ravel())
-    widths = jnp.diff(edges)
-    x = edges[:-1, None] + widths[:, None] * jnp.asarray(POINTS, jnp.float32)
-    density = jnp.exp(log_density(x)) * widths[:, None]
-    mass = jnp.sum(density * jnp.asarray(WEIGHTS, jnp.float32), axis=-1)
-    total = jnp.sum(mass, axis=-1)
-    before = jnp.cumsum(mass, axis=-1) - mass
-    below = before[..., None] + density @ jnp.asarray(PARTIAL.T, jnp.float32)
-    below = jnp.where(available[:, None, None], below / total[:, None, None], 1.0)
-    wins = density / total[:, None, None] * product_of_others(below)
-    probabilities = jnp.sum(wins * jnp.asarray(WEIGHTS, jnp.float32), axis=(1, 2))
-    probabilities = jnp.where(available, probabilities, 0.0)
-    return probabilities / jnp.sum(probabilities)
+    edges = cells_of_maximum(scores, rounds)
+    widths = edges[1:] - edges[:-1]
+    x = (edges[:-1] + widths * POINTS).ravel()
+    own_steps, own_weights = points_below(scores, edges[0])
+    steps = jnp.concatenate([own_steps, x - scores.centres[:, None]], axis=1)
+    density = jnp.exp(scores.log_density(steps))
+    first = jnp.sum(density[:, :OWN_POINTS] * own_weights, axis=1)
+    density = density[:, OWN_POINTS:].reshape(-1, ORDER, CELLS) * widths
+    mass = jnp.sum(density * WEIGHTS, axis=1)
+    total = (first + jnp.sum(mass, axis=1))[:, None, None]
+    below = (first[:, None] + sum_before(mass))[:, None, :]
+    below += sum(PARTIAL[:, q] * density[:, q, None, :] for q in range(ORDER))
+    below = jnp.maximum(below / total, LEAST)
+    maximum = jnp.prod(below, axis=0, where=scores.available[:, None, None])
+    wins = jnp.sum(density / (total * below) * (maximum * WEIGHTS), axis=(1, 2))
+    wins = jnp.where(scores.available, wins, 0.0)
+    return wins / jnp.sum(wins)
 
 
-def product_of_others(factors: Array) -> Array:
-    """prod_{j != i} factors_j along the first axis, without a division."""
-    ones = jnp.ones_like(factors[:1])
-    left = jnp.cumprod(jnp.concatenate([ones, factors[:-1]]), axis=0)
-    right = jnp.cumprod(jnp.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
-    return left * right
+def points_below(scores: Scores, end: Array) -> tuple[Array, Array]:
+    """Steps and weights (num_arms, OWN_POINTS) of an integral over each arm's bulk below `end`.
+
+    They are close together at the mode: step = scale sinh(u), u at the points of Gauss.
+    """
+    last = jnp.clip(end - scores.centres, scores.lower, scores.upper)
+    ends = jnp.stack([scores.lower, last]) / scores.scales
+    size = jnp.abs(ends)
+    u, v = jnp.sign(ends) * jnp.log(size + jnp.sqrt(1 + size * size))  # jnp.arcsinh compiles slowly
+    up = jnp.exp(u[:, None] + (v - u)[:, None] * OWN)
+    down, half = 1 / up, scores.scales[:, None] / 2
+    return half * (up - down), half * (up + down) * (v - u)[:, None] * OWN_WEIGHTS
+
+
+LOWEST, HIGHEST = 22.0, 33.0  # squared normal scores: P(z < -4.7) = 1e-6, P(z > 5.7) = 5e-9
+LEAST_SCALE = 1e-25  # of a score without any spread
 
 
 def best_score_probabilities(
     centres: Array, scales: Array, available: Array, freedom: Array | None = None
 ) -> Array:
     """P(best) for independent normal scores, or Student's with `freedom` degrees for each arm."""
-    highest = jnp.max(centres, where=available, initial=-jnp.inf)
-    centres = (centres - highest)[:, None]
-    # Nodes must differ in float32; a density that is narrower does not win from afar.
-    scales = jnp.maximum(scales[:, None], 1e-5 * jnp.abs(centres) + 1e-25)
+    scales = jnp.maximum(scales, LEAST_SCALE)
+    dof = None if freedom is None else freedom[:, None]
 
-    def log_density(x: Array) -> Array:
-        square = ((x - centres[..., None]) / scales[..., None]) ** 2
+    def log_density(step: Array) -> Array:
+        square = (step / scales[:, None]) ** 2
+        return -square / 2 if dof is None else -(dof + 1) / 2 * jnp.log1p(square / dof)
+
+    def normal_score(step: Array) -> Array:
+        z = step / scales[:, None]
+        return z if dof is None else jnp.sign(z) * jnp.sqrt(dof * jnp.log1p(z * z / dof))
+
+    def reach(square: float) -> Array:
+        """The step with this squared normal score."""
         if freedom is None:
-            return -square / 2
-        dof = freedom[:, None, None]
-        return -(dof + 1) / 2 * jnp.log1p(square / dof)
+            return scales * np.float32(np.sqrt(square))
+        return scales * jnp.sqrt(freedom * jnp.expm1(jnp.minimum(square / freedom, 80.0)))
 
-    reach = jnp.sinh(jnp.linspace(-4.5, 4.5, 53))
-    return best_arm_probabilities(log_density, centres + scales * reach, available)
+    # Seen from the arm whose lower end is highest, float32 tells its rivals apart.
+    lower, upper = -reach(LOWEST), reach(HIGHEST)
+    centres -= centres[jnp.argmax(jnp.where(available, centres + lower, -jnp.inf))]
+    scores = Scores(centres, scales, lower, upper, available, log_density, normal_score)
+    return best_arm_probabilities(scores, rounds=1 if freedom is None else 3)

@@ -11,20 +11,25 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from driftbandits.check import fail
+from driftbandits.service.engine.worker import Worker
 from driftbandits.service.http.app import Service
+from driftbandits.service.http.asgi import AsgiApp
 from driftbandits.service.http.connections import Connections
 from driftbandits.service.http.keyring import digest_of, new_key
+from driftbandits.service.store.database import sqlite_file
 from driftbandits.service.store.store import Store
 
 GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
 LAST_WAIT = 1.0  # seconds, for each thread that is still there in the end
 BACKLOG = 2048  # connections waiting to be accepted
-SINGLE_WORKER = "alone"  # with SQLite; a restarted worker is the same one
+LEASE_SECONDS = 3.0
+DEFAULT_FOLDER = "driftbandits-data"
 
 
 def database_url(data: Path, database: str | None) -> str:
@@ -48,20 +53,13 @@ def serve(
         fail("--host", rule, host)
     if database and not public_url and host in ("0.0.0.0", "::"):
         fail("--url", f"given when --host is {host}, as other workers forward to it", None)
+    where = database_url(data, database)
     with ExitStack() as stack:
-        if not database:
-            stack.callback(lock_folder(data).release)
-        store = Store(database_url(data, database))
-        stack.callback(store.close)
+        store = stack.enter_context(open_own_store(data, database))
         listener = stack.enter_context(listen(host, port))
         port = listener.getsockname()[1]
         url = public_url or f"http://{host_in_url(host)}:{port}"
-        worker = (
-            SINGLE_WORKER if database is None else f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}"
-        )
-        service = Service(store, worker, url, open_to_all=without_keys)
-        if not without_keys:
-            create_first_key(store)
+        service = new_service(store, where, url, without_keys)
         print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
         tune_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -81,6 +79,51 @@ def leave() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def single_worker(url: str) -> Worker:
+    """With SQLite: while it has the folder, all bandits are its own, also after a restart."""
+    return Worker("alone", url, ttl=inf)
+
+
+def one_of_many(url: str) -> Worker:
+    return Worker(f"{socket.gethostname()}-{uuid.uuid4().hex[:12]}", url, ttl=LEASE_SECONDS)
+
+
+def asgi_app(
+    data: str | Path | None = None,
+    database: str | None = None,
+    *,
+    url: str | None = None,
+    without_keys: bool = False,
+) -> AsgiApp:
+    """One worker as an ASGI application, for another server or another application.
+
+    Without `data` and `database`, both are taken from the environment: DRIFTBANDITS_DATABASE, or
+    else DRIFTBANDITS_DATA, or else the folder `driftbandits-data`. With a database, other workers
+    forward to `url` (or DRIFTBANDITS_URL), the address where this one is mounted.
+    """
+    if data is None and database is None:
+        database = os.environ.get("DRIFTBANDITS_DATABASE")
+    folder = Path(data or os.environ.get("DRIFTBANDITS_DATA") or DEFAULT_FOLDER)
+    url = (url or os.environ.get("DRIFTBANDITS_URL") or "").rstrip("/")
+    if database and not url:
+        fail("url", "given with a database, as other workers forward to it", None)
+
+    @contextmanager
+    def open_service() -> Iterator[Service]:
+        with open_own_store(folder, database) as store:
+            yield new_service(store, database_url(folder, database), url, without_keys)
+
+    return AsgiApp(open_service, only_loopback=without_keys)
+
+
+def new_service(store: Store, database: str, url: str, without_keys: bool) -> Service:
+    """One worker, not started yet."""
+    if not without_keys:
+        create_first_key(store)
+    worker = single_worker(url) if sqlite_file(database) else one_of_many(url)
+    return Service(store, worker, open_to_all=without_keys)
 
 
 async def run(service: Service, listener: socket.socket) -> None:
@@ -143,15 +186,25 @@ def open_store(data: Path, database: str | None) -> Iterator[Store]:
         store.close()
 
 
-def lock_folder(data: Path) -> FileLock:
+@contextmanager
+def open_own_store(data: Path, database: str | None) -> Iterator[Store]:
+    """The store of a worker; with SQLite, nobody else has one in the same folder."""
+    file = sqlite_file(database_url(data, database))
+    with ExitStack() as stack:
+        if file:
+            stack.callback(lock_folder(file.parent, bool(database)).release)
+        yield stack.enter_context(open_store(data, database))
+
+
+def lock_folder(folder: Path, by_database: bool) -> FileLock:
     """An SQLite database belongs to one process."""
-    data.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(data / "lock")
+    lock = FileLock(folder / "lock")
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        rule = "a folder that no other service is using (for several workers, use PostgreSQL)"
-        fail("--data", rule, str(data))
+        option, what = ("--database", "in a folder") if by_database else ("--data", "a folder")
+        rule = f"{what} that no other service is using (for several workers, use PostgreSQL)"
+        fail(option, rule, str(folder))
     return lock
 
 

@@ -6,15 +6,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
+from driftbandits.service.http.asgi import AsgiApp
 from tests.uncovered import without_coverage
 
 STARTING = 120  # seconds, on a busy machine
@@ -129,6 +132,17 @@ def ask(
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     with served(tmp_path_factory.mktemp("service")) as serving:
         yield serving
+
+
+def mounted(bandits: AsgiApp, prefix: str) -> Starlette:
+    """An application with the service under a prefix, as the documents have it."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with bandits:
+            yield
+
+    return Starlette(routes=[Mount(prefix, bandits)], lifespan=lifespan)
 
 
 def create(url: str, name: str, **rest: object) -> dict:

@@ -102,8 +102,7 @@ class Engine:
         self._leases.stop()
         self._deleter.stop()
         self._end_background()
-        for live in self.live_bandits.values():
-            self._snapshots.write_last(live)
+        self._snapshots.write_last(self.live_bandits.values())
         self._leases.release()
 
     def _end_background(self) -> None:
@@ -185,7 +184,7 @@ class Engine:
         if self._committer.is_done() or not all(is_quick(call.command) for call in calls):
             self._finish()
         now = self.clock.now()
-        for name, theirs in self._by_bandit(calls).items():
+        for name, theirs in self._by_bandit(calls, now).items():
             self._begin(name, theirs, now)
         taken = []
         for work in self._turns.take():
@@ -196,15 +195,16 @@ class Engine:
             if work.is_done and work.behind:
                 self._go_on(work)
 
-    def _by_bandit(self, calls: list[Call]) -> dict[str, list[Call]]:
-        """At every tick with all bandits of this worker, as windows may have passed."""
+    def _by_bandit(self, calls: list[Call], now: float) -> dict[str, list[Call]]:
+        """At every tick with all bandits of this worker whose windows have passed."""
         found: dict[str, list[Call]] = {}
         for call in calls:
             found.setdefault(call.bandit, []).append(call)
         if self._beat - self._ticked > TICK and not self._stopped.is_set():
             self._ticked = self._beat
-            for name in self.live_bandits:
-                found.setdefault(name, [])
+            for name, live in self.live_bandits.items():
+                if live.book.has_expired(now):
+                    found.setdefault(name, [])
         return found
 
     def _begin(self, name: str, calls: list[Call], now: float) -> None:

@@ -1,7 +1,8 @@
-"""Leases: this worker's are renewed in time, and orphaned bandits are adopted.
+"""The worker's lease is renewed in time, and orphaned bandits are adopted.
 
-Bandits that nobody owns are revived without being asked for, so that the windows of their decisions
-pass in time.
+A worker that is alone with its database has a lease for ever, so that nothing is written while it
+is idle. Bandits that nobody owns are revived without being asked for, so that the windows of their
+decisions pass in time.
 """
 
 import logging
@@ -21,6 +22,7 @@ from driftbandits.service.store.store import Store
 log = logging.getLogger("driftbandits.service")
 
 ADOPTED = 5  # bandits at a time that nobody has asked for
+LOOK_EVERY = 1.0  # seconds, without a lease to renew
 
 
 class Lost(NamedTuple):
@@ -50,7 +52,7 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
 
     def start(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
-        """Renews the leases of these bandits, as long as somebody can serve them."""
+        """Renews the lease of these bandits, as long as somebody can serve them."""
         self._thread = threading.Thread(
             target=self._run, args=(live_bandits, is_well), name="driftbandits-leases"
         )
@@ -66,26 +68,46 @@ class LeaseKeeper:
         try:
             self._store.release(self._worker.name)
         except SQLAlchemyError:
-            log.warning("the database is away; the leases will run out by themselves")
+            log.warning("the database is away; the lease will run out by itself")
 
     def _run(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
-        while not self._stopped.wait(self._worker.ttl / 3):
-            if is_well():  # or the leases run out, and another worker takes over
-                self._renew(live_bandits)
+        self._register()
+        pause = self._worker.ttl / 3 if self._worker.may_expire else LOOK_EVERY
+        while not self._stopped.wait(pause):
+            if is_well():  # or the lease runs out, and another worker takes over
+                self.look_after(live_bandits)
 
-    def _renew(self, live_bandits: Mapping[str, LiveBandit]) -> None:
+    def _register(self) -> None:
+        """With the url of today, also where the lease is alive from before."""
+        try:
+            self._store.renew(*self._worker)
+            self._store.forget_dead_workers()
+        except SQLAlchemyError as error:
+            log.warning("the worker is not registered yet: %s", first_line(error))
+
+    def look_after(self, live_bandits: Mapping[str, LiveBandit]) -> None:
+        """Renews the lease, reports bandits that were lost, and adopts orphans."""
         before = list(live_bandits.items())
         try:
-            ours = self._store.renew(self._worker.name, self._worker.ttl)
+            if self._worker.may_expire:
+                self._store.renew(*self._worker)
+            ours = self._ours([live for _, live in before])
             orphans = self._store.orphans(ADOPTED + len(self._reviver.broken))
         except SQLAlchemyError as error:
-            log.warning("leases not renewed: %s", first_line(error))
+            log.warning("the lease is not renewed: %s", first_line(error))
             return
         for name, live in before:
             if live.row.id not in ours:
                 self._report(Lost(name, live.lease))
         if self.adopts:
             self._adopt([name for name in [*ours.values(), *orphans] if name not in live_bandits])
+
+    def _ours(self, live_bandits: list[LiveBandit]) -> dict[int, str]:
+        """What the database says; all of it is read only where it differs from what we have."""
+        ids = [live.row.id for live in live_bandits]
+        if self._store.fingerprint(self._worker.name) == (len(ids), sum(ids)):
+            return {live.row.id: live.row.name for live in live_bandits}
+        return self._store.owned(self._worker.name)
 
     def _adopt(self, names: list[str]) -> None:
         """A few at a time; whoever is asked for waits behind them."""

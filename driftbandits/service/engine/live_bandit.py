@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
-from driftbandits.agents.file import FrozenBook, freeze
 from driftbandits.agents.learner import Checkpoint, DivergenceError
 from driftbandits.agents.requests import DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
@@ -31,6 +30,7 @@ from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.monitor import Monitor
 from driftbandits.service.engine.pace import Pace, decision_steps
+from driftbandits.service.engine.snapshot_chain import NextSnapshot, SnapshotChain
 from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import (
     BanditRow,
@@ -68,6 +68,7 @@ class LiveBandit:
         self.row, self.lease, self.book = row, lease, book
         self.seq = seq  # of the last event that the book has seen
         self.snapshot_seq = seq
+        self.snapshots = SnapshotChain()
         self.events: list[Event] = []  # not yet committed
         self.decision_pace, self.reward_pace = Pace(), Pace()
         self.monitor = Monitor(len(book.arms.names))
@@ -300,6 +301,7 @@ class LiveBandit:
         """What was noted, or the first of it; it counts as written from now on."""
         events, self.events = self.events[:count], [] if count is None else self.events[count:]
         entry = Entry(self.lease, last_seq=self.seq, events=events)
+        self.snapshots.note(events)
         self.seq += len(events)
         return entry
 
@@ -316,14 +318,11 @@ class LiveBandit:
             elif group.kind == "expiry":
                 self.monitor.expired_many(group.ids, group.time)
 
-    def snapshot(self) -> tuple[int, FrozenBook]:
-        """The book as it is after its last event, which must be in the log.
-
-        Until `book.open.release`, another thread may read it.
-        """
+    def snapshot(self) -> NextSnapshot:
+        """The book as it is after its last event, which must be in the log."""
         assert not self.events, "a snapshot holds committed events only"
-        self.book.open.hold()
-        return self.seq, freeze(self.book)
+        self.snapshot_seq = self.seq
+        return self.snapshots.next(self.book, self.seq)
 
 
 def new_ids(count: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftbandits.agents.requests import PolicyInput
 
-STEP = 0.005  # seconds, about: between two steps other bandits may have their turn
+STEP = 0.02  # seconds, about: between two steps other bandits may have their turn
 MOST = 256  # decisions or rewards in a step
 
 Item = TypeVar("Item")
@@ -43,7 +43,7 @@ def decision_steps(
     new: dict[str, PolicyInput], pace: Pace, of_one_mask: bool
 ) -> Iterator[dict[str, PolicyInput]]:
     """With `of_one_mask`, where each change of masks is another call of the learner."""
-    if len(new) == 1:  # most come alone
+    if len(new) == 1 or (0 < len(new) <= pace.size and not of_one_mask):  # most of the time
         yield new
         return
     items, first = list(new.items()), 0

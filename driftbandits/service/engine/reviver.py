@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from math import inf
 from typing import NamedTuple
@@ -10,14 +10,15 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.decision_book import DecisionBook
-from driftbandits.agents.file import from_bytes
+from driftbandits.agents.file import from_bytes, is_intact
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
-from driftbandits.logs.corrections import as_corrected, last_seq
-from driftbandits.logs.replay import new_book, replay
+from driftbandits.logs.corrections import Corrections, as_corrected, last_seq
+from driftbandits.logs.replay import new_book, replay, settings_of_book
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.monitor import CAPACITY
+from driftbandits.service.engine.snapshot_chain import Base, SnapshotChain
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.metrics import Metrics
@@ -90,30 +91,98 @@ class Reviver:
         return live
 
 
+class FromSnapshot(NamedTuple):
+    """What a snapshot says, or None of it for the log alone."""
+
+    book: DecisionBook
+    seq: int  # of the last event that it has seen
+    chain: SnapshotChain  # that the next snapshot goes on with
+
+
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
-    """A bandit from its newest undamaged snapshot and the log after it."""
+    """A bandit from its newest snapshot that can be used, and the log after it."""
     corrections = store.corrections(row.id)
-    book, seq = newest_book(store, row, since=last_seq(corrections))
-    mismatches = 0
+    for found in from_snapshots(store, row, since=last_seq(corrections)):
+        try:
+            last, mismatches = replay_rest(store, row, found, corrections)
+        except Exception as error:
+            if not found.seq or isinstance(error, SQLAlchemyError):  # there is nothing else to try
+                raise
+            log.warning("a snapshot of %r does not fit its log: %r", row.name, error)
+            continue
+        live = LiveBandit(row, lease, found.book, last)
+        live.snapshot_seq, live.snapshots = found.seq, found.chain
+        live.corrections = corrections
+        fill_monitor(live, store)
+        return Revived(live, mismatches)
+    raise AssertionError("the log alone is always tried")
+
+
+def replay_rest(
+    store: Store, row: BanditRow, found: FromSnapshot, corrections: Corrections
+) -> tuple[int, int]:
+    """The seq of the last event, and how many decisions came out differently."""
+    seq, mismatches = found.seq, 0
     while events := store.events(row.id, seq):
-        mismatches += replay(book, events, corrections)
+        mismatches += replay(found.book, events, corrections)
+        found.chain.note(events)
         seq += len(events)
-    live = LiveBandit(row, lease, book, seq)
-    live.corrections = corrections
-    fill_monitor(live, store)
-    return Revived(live, mismatches)
+    return seq, mismatches
 
 
-def newest_book(store: Store, row: BanditRow, since: int) -> tuple[DecisionBook, int]:
-    """With the seq of its last event; snapshots from before `since` hold wrong rewards."""
+def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
+    """With the seq of its last event."""
+    found = next(from_snapshots(store, row))
+    return found.book, found.seq
+
+
+def from_snapshots(store: Store, row: BanditRow, since: int = 0) -> Iterator[FromSnapshot]:
+    """From each snapshot that can be used, the newest first, and from the log alone.
+
+    Those from before `since` hold rewards that were corrected there.
+    """
     for age in (0, 1):
         kept = store.read_snapshot(row.id, age)
-        if kept and kept[0] >= since:
+        if kept is None or kept[0] < since:
+            break
+        changes = store.read_changes(row.id, kept[0])
+        for count in sorted({intact(changes), 0}, reverse=True):
             try:
-                return from_bytes(kept[1]), kept[0]
+                found = from_snapshot(store, row, kept, changes[:count])
             except InputError as error:  # the log has it all, too
                 log.warning("a snapshot of %r is not used: %s", row.name, error)
-    return new_book(row.config, remember=0), 0
+                continue
+            is_all = age == 0 and count == len(changes)
+            yield found if is_all else found._replace(chain=SnapshotChain())
+    yield FromSnapshot(new_book(row.config, remember=0), 0, SnapshotChain())
+
+
+def from_snapshot(
+    store: Store, row: BanditRow, whole: tuple[int, bytes], changes: list[tuple[int, bytes]]
+) -> FromSnapshot:
+    base, content = whole
+    seq, blobs = (changes or [whole])[-1][0], [blob for _, blob in changes]
+    book = from_bytes(content, changes=blobs)
+    check_fit(store, row, book, seq)
+    known = Base(base, len(content), book.arms.slots)
+    return FromSnapshot(book, seq, SnapshotChain(known, sum(map(len, blobs))))
+
+
+def intact(changes: list[tuple[int, bytes]]) -> int:
+    """How many can be read, one after the other."""
+    for count, (_, blob) in enumerate(changes):
+        if not is_intact(blob):
+            return count
+    return len(changes)
+
+
+def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> None:
+    """A snapshot of another bandit, or of a log that had gone further, is refused."""
+    arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
+    if (book.settings, book.arms.names[: len(arms)]) != (settings, arms):
+        raise InputError("it is of a bandit with other settings")
+    if sum(book.counts) > seq or not store.events(row.id, seq - 1, limit=1):
+        raise InputError("it does not fit the log")
 
 
 def fill_monitor(live: LiveBandit, store: Store) -> None:

@@ -14,7 +14,7 @@ from driftbandits.service.engine.committer import Served
 from driftbandits.service.engine.live_bandit import Find, LiveBandit
 from driftbandits.service.errors import ApiError
 
-TURN = 0.01  # seconds that a bandit has in a round, about
+TURN = 0.02  # seconds that a bandit has in a round, about
 SLICE = 0.05  # seconds of a round, about: then the engine looks at what came in
 
 

@@ -60,19 +60,18 @@ class Service:
     def __init__(
         self,
         store: Store,
-        worker: str,
-        url: str,
+        worker: Worker,
         *,
         open_to_all: bool = False,
-        ttl: float = 3.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.metrics = Metrics()
-        self.engine = Engine(store, Worker(worker, url, ttl), self.metrics)
+        self.engine = Engine(store, worker, self.metrics)
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
-        self._forwarder = Forwarder(store, worker, ttl, limits.answer_seconds)
+        wait = min(worker.ttl, limits.answer_seconds)
+        self._forwarder = Forwarder(store, worker.name, wait, limits.answer_seconds)
         self._handlers = Handlers(store, self.engine, self._forwarder)
         self._endpoints = endpoints(self._handlers)
         self._pages = pages()

@@ -21,7 +21,7 @@ from driftbandits.service.store.records import BanditRow, Event, LoggedDecision
 from driftbandits.service.store.store import Store
 
 THREADS = 2
-AT_ONCE = 4  # exports, which share the threads page by page
+AT_ONCE = 8  # exports, which share the threads page by page
 PAGE_ROWS = 2_000  # few, as reading them takes the interpreter from decisions
 GROUP_ROWS = 20_000  # in Parquet, where small groups take more space
 GROUP_CELLS = 500_000
@@ -122,12 +122,13 @@ FORMATS = {
 
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
     """At least one, so that an empty log has its columns."""
-    initial = list(row.config["arms"])
-    names, empty = initial + store.added_arms(row.id), True
+    names, seen, empty = list(row.config["arms"]), 0, True
     corrections = store.corrections(row.id)
     for page in store.log(row.id, PAGE_ROWS):
-        if any((decision.arm or 0) >= len(names) for decision, _ in page):
-            names = initial + store.added_arms(row.id)  # one was added while the log was read
+        if any((decision.arm or 0) >= len(names) for decision, _ in page):  # one that came later
+            last = page[-1].decision.seq
+            names += store.added_arms(row.id, after=seen, until=last)
+            seen = last
         yield table_of(page, names, row.config["context"], corrections)
         empty = False
     if empty:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
@@ -58,14 +57,14 @@ class Forwarder:
         content_type = response.headers.get("content-type")
         return Response(response.status_code, response.content, content_type, headers)
 
-    async def describe(self, request: Request, url: str, bandit: str) -> Any:
-        """The other worker's description of a bandit; None if it gives none."""
+    async def describe_all(self, request: Request, url: str) -> dict[str, Any]:
+        """The other worker's descriptions of bandits by name; none if it gives none."""
         try:
-            target = f"/v1/bandits/{quote(bandit, safe='')}"
-            response = await self._send(request, "GET", url, target, self._quick)
+            response = await self._send(request, "GET", url, "/v1/bandits", self._quick)
         except ApiError:
-            return None
-        return response.json() if response.status_code == 200 else None
+            return {}
+        found = response.json()["bandits"] if response.status_code == 200 else []
+        return {bandit["name"]: bandit for bandit in found}
 
     async def _send(
         self, request: Request, method: str, url: str, target: str, seconds: float

@@ -95,20 +95,22 @@ class Handlers:
 
     async def bandits(self, request: Request, body: None) -> Response:
         rows = await asyncio.to_thread(self.store.bandits)
-        found = await asyncio.gather(*(self._described(request, row) for row in rows))
+        others = {row.url or "" for row in rows if row.alive and row.owner != self.engine.worker}
+        lists = await asyncio.gather(*(self.forwarder.describe_all(request, url) for url in others))
+        there = dict(zip(others, lists, strict=True))
+        found = await asyncio.gather(*(self._described(there, row) for row in rows))
         return json_response(200, {"bandits": [each for each in found if each is not None]})
 
-    async def _described(self, request: Request, row: BanditRow) -> Any:
+    async def _described(self, there: dict[str, dict[str, Any]], row: BanditRow) -> Any:
         """None where it has gone meanwhile; without counts where nobody can tell them now."""
+        if row.alive and row.owner != self.engine.worker:
+            return there[row.url or ""].get(row.name) or known_of(row)
+        if row.name not in self.engine.live_bandits:  # it will be adopted in its turn
+            return known_of(row)
         try:
-            if row.alive and row.owner != self.engine.worker:
-                raise OwnedElsewhere(row.url or "")
-            if row.name not in self.engine.live_bandits:  # it will be adopted in its turn
-                return known_of(row)
             return await self.engine.submit(row.name, Inspect(describe))
-        except OwnedElsewhere as elsewhere:
-            there = await self.forwarder.describe(request, elsewhere.url, row.name)
-            return there or known_of(row)
+        except OwnedElsewhere:
+            return known_of(row)
         except ApiError as refusal:
             return None if refusal.status == 404 else known_of(row)
 

@@ -61,7 +61,7 @@ def check_sizes(config: dict[str, Any]) -> None:
             check.integer(at_least=value, at_most=LARGEST[name], **{name: value})
     if not config["arms"]:
         return  # which `new_book` refuses
-    policy = build_policy(settings.policy, spec_of(len(config["arms"]), settings))
+    policy = build_policy(settings.policy, spec_of(settings, len(config["arms"])))
     leaves = jax.tree.leaves(jax.eval_shape(policy.init, key(0)))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
     if size > LARGEST_STATE:

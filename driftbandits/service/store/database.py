@@ -58,6 +58,12 @@ def parse_url(url: str) -> sa.URL:
     return parsed.set(drivername=DRIVERS[parsed.drivername])
 
 
+def sqlite_file(url: str) -> Path | None:
+    """None for PostgreSQL."""
+    parsed = parse_url(url)
+    return Path(parsed.database or "") if parsed.drivername.startswith("sqlite") else None
+
+
 def redacted(url: str) -> str:
     """The URL without its password."""
     return re.sub(r":[^:@/]*@", ":***@", url)

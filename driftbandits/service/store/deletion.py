@@ -9,12 +9,15 @@ import sqlalchemy as sa
 
 from driftbandits.service.store import leases
 from driftbandits.service.store.records import Lease
-from driftbandits.service.store.schema import bandits, events, snapshots
+from driftbandits.service.store.schema import (
+    DELETED,
+    bandits,
+    events,
+    snapshot_changes,
+    snapshots,
+)
 
-DELETED = "\x1fdeleted"  # names have no control characters
-FOREVER = 1e18  # unix seconds
 row = bandits.c
-KEPT = sa.or_(row.owner.is_(None), row.owner != DELETED)
 ONE_DELETED = sa.select(row.id).where(row.owner == DELETED).order_by(row.id).limit(1)
 
 
@@ -23,7 +26,7 @@ def mark(connection: sa.Connection, lease: Lease) -> bool:
     if not leases.lock_if_current(connection, lease):
         return False
     update = sa.update(bandits).where(row.id == lease.bandit)
-    values = {"name": f"{DELETED} {lease.bandit}", "owner": DELETED, "url": None, "until": FOREVER}
+    values = {"name": f"{DELETED} {lease.bandit}", "owner": DELETED}
     connection.execute(update.values(epoch=row.epoch + 1, **values))
     return True
 
@@ -38,6 +41,7 @@ def delete_page(connection: sa.Connection, size: int) -> bool:
     if first is not None:
         connection.execute(sa.delete(events).where(its_events, events.c.seq < first + size))
         return True
-    connection.execute(sa.delete(snapshots).where(snapshots.c.bandit == bandit))
+    for table in (snapshot_changes, snapshots):
+        connection.execute(sa.delete(table).where(table.c.bandit == bandit))
     connection.execute(sa.delete(bandits).where(row.id == bandit))
     return True

@@ -8,8 +8,11 @@ import sqlalchemy as sa
 from driftbandits.service.store.schema import versions
 
 LEAST_FREE_BYTES = 1_000_000  # about what a large group of events and its index take
-# Writes, and changes nothing.
-WRITE = sa.update(versions).values(version=versions.c.version)
+# Writes, and changes nothing; it does not wait for a worker that is doing the same.
+UNLOCKED = sa.select(versions.c.version).with_for_update(skip_locked=True)
+WRITE = (
+    sa.update(versions).where(versions.c.version.in_(UNLOCKED)).values(version=versions.c.version)
+)
 
 
 class Unhealthy(Exception):  # noqa: N818  # a finding, with its remedy

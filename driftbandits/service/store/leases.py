@@ -1,72 +1,96 @@
-"""Which worker owns which bandit: leases that expire by the database's clock.
+"""Which worker owns which bandit: one lease per worker, which expires by the database's clock.
 
-Claiming a bandit increments its epoch, a fencing token that every write must present. A worker that
+A bandit belongs to its owner while the owner's lease is alive; then any worker may claim it.
+Claiming increments the bandit's epoch, a fencing token that every write must present. A worker that
 was paused while its lease expired can therefore no longer write.
 """
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from driftbandits.service.store.records import Lease
-from driftbandits.service.store.schema import bandits, now
+from driftbandits.service.store.schema import KEPT, bandits, now, workers
 
 row = bandits.c
 worker, ttl = sa.bindparam("worker", type_=sa.Text), sa.bindparam("ttl", type_=sa.Double)
+bandit = sa.bindparam("bandit", type_=sa.Integer)
 OWNED = row.owner == worker
-ALIVE = row.until > now()
-# Locked in the same order as by `append`, or the two could deadlock.
-LOCKED_OWNED = row.id.in_(sa.select(row.id).where(OWNED).order_by(row.id).with_for_update())
+ALIVE = workers.c.until > now()
+OWNER_LIVES = sa.exists().where(workers.c.name == row.owner, ALIVE)
+FORGET_AFTER = 3600.0  # seconds since a lease expired; its worker died without releasing it
 
+LOCK = sa.select(row.id).where(row.id == bandit).with_for_update()
 CLAIM = (
     sa.update(bandits)
-    .where(row.id == sa.bindparam("bandit"), sa.or_(row.owner.is_(None), OWNED, sa.not_(ALIVE)))
+    .where(row.id == bandit, KEPT, sa.or_(OWNED, row.owner.is_(None), sa.not_(OWNER_LIVES)))
     .values(
-        epoch=sa.case((sa.and_(OWNED, ALIVE), row.epoch), else_=row.epoch + 1),
+        epoch=sa.case((sa.and_(OWNED, OWNER_LIVES), row.epoch), else_=row.epoch + 1),
         owner=worker,
-        url=sa.bindparam("its_url"),
-        until=now() + ttl,
     )
     .returning(row.epoch)
 )
-RENEW = (
-    sa.update(bandits)
-    .where(OWNED, LOCKED_OWNED)
-    .values(until=now() + ttl)
-    .returning(row.id, row.name)
+LIVES = sa.select(workers.c.name).where(workers.c.name == worker, ALIVE)
+NEW = insert(workers).values(name=worker, url=sa.bindparam("its_url"), until=now() + ttl)
+RENEW = NEW.on_conflict_do_update(  # in SQLite, too
+    index_elements=["name"], set_={"url": NEW.excluded.url, "until": NEW.excluded.until}
 )
-RELEASE = sa.update(bandits).where(OWNED, LOCKED_OWNED).values(owner=None, url=None, until=None)
+FORGET = sa.delete(workers).where(
+    workers.c.name.in_(
+        sa.select(workers.c.name)
+        .where(workers.c.until < now() - FORGET_AFTER)
+        .with_for_update(skip_locked=True)
+    )
+)
+OWNED_BANDITS = sa.select(row.id, row.name).where(OWNED).order_by(row.id)
+FINGERPRINT = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(row.id), 0)).where(OWNED)
 ORPHANS = (
     sa.select(row.name)
-    .where(sa.or_(row.owner.is_(None), sa.not_(ALIVE)))
+    .where(KEPT, sa.not_(OWNER_LIVES))
     .order_by(row.id)
     .limit(sa.bindparam("count", type_=sa.Integer))
 )
 LOCK_CURRENT = (
-    sa.select(row.id)
-    .where(row.id == sa.bindparam("bandit"), row.epoch == sa.bindparam("epoch"))
-    .with_for_update()
+    sa.select(row.id).where(row.id == bandit, row.epoch == sa.bindparam("epoch")).with_for_update()
 )
 
 
-def claim(
-    connection: sa.Connection, bandit: int, worker: str, url: str, ttl: float
-) -> Lease | None:
-    values = {"bandit": bandit, "worker": worker, "its_url": url, "ttl": ttl}
-    epoch = connection.scalar(CLAIM, values)
-    return None if epoch is None else Lease(bandit, epoch)
+def claim(connection: sa.Connection, its_bandit: int, its_worker: str) -> Lease | None:
+    """In two statements: the second sees what was committed while the first waited for the row."""
+    connection.execute(LOCK, {"bandit": its_bandit})
+    epoch = connection.scalar(CLAIM, {"bandit": its_bandit, "worker": its_worker})
+    return None if epoch is None else Lease(its_bandit, epoch)
 
 
-def renew(connection: sa.Connection, worker: str, ttl: float) -> dict[int, str]:
-    """Also revives leases that expired but that nobody took: their epoch is still current."""
-    rows = connection.execute(RENEW, {"worker": worker, "ttl": ttl})
-    return {row.id: row.name for row in rows}
+def is_alive(connection: sa.Connection, its_worker: str) -> bool:
+    return connection.scalar(LIVES, {"worker": its_worker}) is not None
+
+
+def renew(connection: sa.Connection, its_worker: str, url: str, its_ttl: float) -> None:
+    """Also revives a lease that expired: bandits that nobody took have the same epoch still."""
+    connection.execute(RENEW, {"worker": its_worker, "its_url": url, "ttl": its_ttl})
+
+
+def forget_dead_workers(connection: sa.Connection) -> None:
+    connection.execute(FORGET)
+
+
+def owned(connection: sa.Connection, its_worker: str) -> dict[int, str]:
+    return {row.id: row.name for row in connection.execute(OWNED_BANDITS, {"worker": its_worker})}
+
+
+def fingerprint(connection: sa.Connection, its_worker: str) -> tuple[int, int]:
+    """How many bandits a worker owns, and the sum of their ids."""
+    count, total = connection.execute(FINGERPRINT, {"worker": its_worker}).one()
+    return count, int(total)
 
 
 def orphans(connection: sa.Connection, count: int) -> list[str]:
     return list(connection.scalars(ORPHANS, {"count": count}))
 
 
-def release(connection: sa.Connection, worker: str) -> None:
-    connection.execute(RELEASE, {"worker": worker})
+def release(connection: sa.Connection, its_worker: str) -> None:
+    """All bandits of a worker are free when its lease is gone."""
+    connection.execute(sa.delete(workers).where(workers.c.name == its_worker))
 
 
 def lock_if_current(connection: sa.Connection, lease: Lease) -> bool:

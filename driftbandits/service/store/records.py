@@ -44,7 +44,7 @@ class BanditRow(NamedTuple):
     created: float  # unix seconds
     owner: str | None  # the worker that claimed it last and has not released it
     url: str | None  # of that worker
-    alive: bool  # the lease has not run out, by the database's clock
+    alive: bool  # that worker's lease has not run out, by the database's clock
 
 
 class KeyRow(NamedTuple):
@@ -69,6 +69,15 @@ class Entry(NamedTuple):
     lease: Lease
     last_seq: int  # before these
     events: list[Event]
+
+
+class Snapshot(NamedTuple):
+    """What a bandit has learned, so that its log need not be replayed from the start."""
+
+    lease: Lease
+    seq: int  # of the last event that it has seen
+    blob: bytes
+    base: int | None = None  # seq of the whole snapshot that this one holds the changes of
 
 
 Found = dict[str, LoggedDecision]  # by id

@@ -3,13 +3,10 @@
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from driftbandits.check import fail
-
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DECISION, OUTCOME = 1, 2
 
 metadata = sa.MetaData()
@@ -28,10 +25,18 @@ bandits = sa.Table(
     sa.Column("created", real, nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),  # of the last event
     sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("owner", name, index=True),
-    sa.Column("url", sa.Text),
-    sa.Column("until", real),  # when the lease expires, by the database's clock
+    sa.Column("owner", name, index=True),  # the worker that claimed it last
     sqlite_autoincrement=True,  # ids of deleted bandits are not reused, so old leases stay void
+)
+DELETED = "\x1fdeleted"  # in place of an owner: names have no control characters
+KEPT = sa.or_(bandits.c.owner.is_(None), bandits.c.owner != DELETED)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("name", name, primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("until", real, nullable=False),  # when the lease expires, by the database's clock
 )
 
 # Each id has one decision and one outcome. Changes of arms have no part, so they never collide.
@@ -73,6 +78,16 @@ snapshots = sa.Table(
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 
+# What has changed since a snapshot, so that not all of it is written each time.
+snapshot_changes = sa.Table(
+    "snapshot_changes",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("base", sa.BigInteger, primary_key=True, autoincrement=False),  # its seq
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("blob", sa.LargeBinary, nullable=False),
+)
+
 keys = sa.Table(
     "service_keys",
     metadata,
@@ -99,34 +114,3 @@ def sqlite_now(element: now, compiler: Any, **options: Any) -> str:
 def postgresql_now(element: now, compiler: Any, **options: Any) -> str:
     # now() is the start of the transaction, before it waited for the row's lock
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
-
-
-def create_tables(connection: sa.Connection) -> None:
-    """Creates missing tables; refuses those of a newer version of driftbandits."""
-    if connection.dialect.name == "postgresql":  # in SQLite a writer is alone anyway
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7236001)"))
-    versions.create(connection, checkfirst=True)
-    if check_version(connection) is None:
-        metadata.create_all(connection)
-        connection.execute(versions.insert().values(version=SCHEMA_VERSION))
-    corrections_index.create(connection, checkfirst=True)  # databases of 0.8 and before have none
-
-
-def is_written(connection: sa.Connection) -> bool:
-    """Whether the tables are there, which only a driftbandits service creates."""
-    try:
-        names = sa.inspect(connection).get_table_names()
-    except OperationalError:
-        raise  # it cannot be reached
-    except DatabaseError:  # a file of another kind
-        return False
-    return {table.name for table in metadata.sorted_tables} <= {*names}
-
-
-def check_version(connection: sa.Connection) -> int | None:
-    """The version of the tables, None where it is not written yet; refuses a newer one."""
-    version = connection.scalar(sa.select(sa.func.max(versions.c.version)))
-    if version is not None and version > SCHEMA_VERSION:
-        rule = f"at most {SCHEMA_VERSION} for this version of driftbandits"
-        fail("the database's schema version", rule, version)
-    return version

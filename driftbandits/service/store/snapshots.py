@@ -1,15 +1,21 @@
-"""Snapshots of what a bandit has learned, so that its log need not be replayed from the start."""
+"""Snapshots of what a bandit has learned, so that its log need not be replayed from the start.
+
+A snapshot is whole, or holds what has changed since the one before, back to a whole one, its base.
+"""
 
 import sqlalchemy as sa
 
-from driftbandits.service.store.schema import snapshots
+from driftbandits.service.store.records import Snapshot
+from driftbandits.service.store.schema import snapshot_changes, snapshots
 
-KEPT = 2  # the second in case the newest cannot be read
+KEPT = 2  # whole ones with their changes; the second in case the newest cannot be read
 
-row = snapshots.c
-bandit, seq = (
+row, change = snapshots.c, snapshot_changes.c
+bandit, seq, base, blob = (
     sa.bindparam("its_bandit", type_=sa.Integer),
     sa.bindparam("its_seq", type_=sa.BigInteger),
+    sa.bindparam("its_base", type_=sa.BigInteger),
+    sa.bindparam("its_blob", type_=sa.LargeBinary),
 )
 OLDEST_KEPT = (
     sa.select(row.seq)
@@ -17,19 +23,51 @@ OLDEST_KEPT = (
     .order_by(row.seq.desc())
     .limit(1)
     .offset(KEPT - 1)
+    .scalar_subquery()
 )
-SAME = sa.delete(snapshots).where(row.bandit == bandit, row.seq == seq)
-OLD = sa.delete(snapshots).where(row.bandit == bandit, row.seq < OLDEST_KEPT.scalar_subquery())
+WRITE_WHOLE = [
+    sa.delete(snapshots).where(row.bandit == bandit, row.seq == seq),
+    sa.insert(snapshots).values(bandit=bandit, seq=seq, blob=blob),
+    sa.delete(snapshots).where(row.bandit == bandit, row.seq < OLDEST_KEPT),
+    sa.delete(snapshot_changes).where(change.bandit == bandit, change.base < OLDEST_KEPT),
+    sa.delete(snapshot_changes).where(change.bandit == bandit, change.base == seq),
+]
+WRITE_CHANGES = sa.insert(snapshot_changes).values(bandit=bandit, base=base, seq=seq, blob=blob)
+CHANGES = (
+    sa.select(change.seq, change.blob)
+    .where(change.bandit == bandit, change.base == base)
+    .order_by(change.seq)
+)
 
 
-def write(connection: sa.Connection, its_bandit: int, its_seq: int, blob: bytes) -> None:
-    values = {"its_bandit": its_bandit, "its_seq": its_seq}
-    connection.execute(SAME, values)
-    connection.execute(sa.insert(snapshots).values(bandit=its_bandit, seq=its_seq, blob=blob))
-    connection.execute(OLD, values)
+def write(connection: sa.Connection, new: Snapshot) -> None:
+    values = {"its_bandit": new.lease.bandit, "its_seq": new.seq, "its_blob": new.blob}
+    if new.base is not None:
+        connection.execute(WRITE_CHANGES, {**values, "its_base": new.base})
+        return
+    for statement in WRITE_WHOLE:
+        connection.execute(statement, values)
 
 
 def read(connection: sa.Connection, its_bandit: int, newest: int) -> tuple[int, bytes] | None:
     query = sa.select(row.seq, row.blob).where(row.bandit == its_bandit)
     found = connection.execute(query.order_by(row.seq.desc()).limit(1).offset(newest)).first()
     return None if found is None else (found.seq, found.blob)
+
+
+def read_changes(
+    connection: sa.Connection, its_bandit: int, its_base: int
+) -> list[tuple[int, bytes]]:
+    rows = connection.execute(CHANGES, {"its_bandit": its_bandit, "its_base": its_base})
+    return [(found.seq, found.blob) for found in rows]
+
+
+def is_kept(connection: sa.Connection, new: Snapshot) -> bool:
+    """Whether it reads back as it was written."""
+    table = snapshots if new.base is None else snapshot_changes
+    query = sa.select(table.c.blob).where(
+        table.c.bandit == new.lease.bandit, table.c.seq == new.seq
+    )
+    if new.base is not None:
+        query = query.where(change.base == new.base)
+    return connection.scalar(query) == new.blob

@@ -6,9 +6,11 @@ again.
 """
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +28,30 @@ from driftbandits.service.store.records import (
     KeyRow,
     Lease,
     LoggedDecision,
+    Snapshot,
 )
 from driftbandits.service.store.schema import (
+    KEPT,
     bandits,
-    check_version,
-    create_tables,
     events,
-    is_written,
     keys,
     now,
+    workers,
+)
+from driftbandits.service.store.versions import (
+    OlderWorkersError,
+    check_version,
+    create_tables,
+    is_written,
 )
 
-ROW = [bandits.c[name] for name in ("id", "name", "config", "created", "owner", "url")]
+ROW = [bandits.c[name] for name in ("id", "name", "config", "created")]
 ALIVE = sa.func.coalesce(leases.ALIVE, sa.false())
+ROWS = sa.select(*ROW, workers.c.name, workers.c.url, ALIVE).outerjoin_from(
+    bandits, workers, workers.c.name == bandits.c.owner
+)
+ROWS_OF_VERSION_1 = sa.select(*ROW, sa.null(), sa.null(), sa.false())  # only read, as nobody's
+PATIENCE = 5.0  # seconds, as leases of older versions last for three
 
 
 class Store:
@@ -49,19 +62,35 @@ class Store:
         self._engine = connect(url, read_only)
         self._writer = event_log.Writer(self._engine.dialect)
         self._writes = self._engine.execution_options(writes=True)
+        self._rows = ROWS
         try:
             if read_only:
-                with self._reading() as connection:
-                    if not is_written(connection):
-                        fail("database", "one that a driftbandits service wrote", redacted(url))
-                    check_version(connection)
+                self._check_tables(url)
             else:
-                with self._writing() as connection:
-                    create_tables(connection)
+                self._create_tables()
             self._file = database_file(self._engine)
         except BaseException:
             self.close()
             raise
+
+    def _check_tables(self, url: str) -> None:
+        with self._reading() as connection:
+            if not is_written(connection):
+                fail("database", "one that a driftbandits service wrote", redacted(url))
+            if check_version(connection) == 1:
+                self._rows = ROWS_OF_VERSION_1
+
+    def _create_tables(self) -> None:
+        """Waits for the leases of an older worker that was killed, but not for one at work."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._writing() as connection:
+                    return create_tables(connection)
+            except OlderWorkersError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.2)
 
     def _reading(self) -> AbstractContextManager[sa.Connection]:
         return self._engine.connect()
@@ -76,21 +105,20 @@ class Store:
         values = {"name": name, "config": json.dumps(config), "created": now()}
         try:
             with self._writing() as connection:
-                insert = sa.insert(bandits).values(values).returning(*ROW, ALIVE)
-                return as_bandit(connection.execute(insert).one())
+                insert = sa.insert(bandits).values(values).returning(*ROW)
+                return as_bandit([*connection.execute(insert).one(), None, None, False])
         except IntegrityError:
             return None
 
     def bandits(self) -> list[BanditRow]:
         """All, the oldest first."""
         with self._reading() as connection:
-            query = sa.select(*ROW, ALIVE).where(deletion.KEPT).order_by(bandits.c.id)
-            return [as_bandit(row) for row in connection.execute(query)]
+            rows = connection.execute(self._rows.where(KEPT).order_by(bandits.c.id))
+            return [as_bandit(row) for row in rows]
 
     def bandit(self, name: str) -> BanditRow | None:
         with self._reading() as connection:
-            query = sa.select(*ROW, ALIVE).where(bandits.c.name == name)
-            row = connection.execute(query).first()
+            row = connection.execute(self._rows.where(bandits.c.name == name)).first()
             return None if row is None else as_bandit(row)
 
     def delete_bandit(self, lease: Lease) -> bool:
@@ -109,22 +137,44 @@ class Store:
     # leases
 
     def claim(self, bandit: int, worker: str, url: str, ttl: float) -> Lease | None:
-        """Takes a bandit that is free, or the worker's own, or whose lease has expired."""
-        with self._writing() as connection:
-            return leases.claim(connection, bandit, worker, url, ttl)
+        """Takes a bandit that is free, or the worker's own, or whose owner's lease has expired.
 
-    def renew(self, worker: str, ttl: float) -> dict[int, str]:
-        """Extends all leases of a worker; returns the bandits that it owns, names by id."""
+        The worker's own lease is renewed before, if need be.
+        """
+        with self._reading() as connection:
+            is_alive = leases.is_alive(connection, worker)
+        if not is_alive:
+            self.renew(worker, url, ttl)
         with self._writing() as connection:
-            return leases.renew(connection, worker, ttl)
+            return leases.claim(connection, bandit, worker)
+
+    def renew(self, worker: str, url: str, ttl: float) -> None:
+        """Extends the lease of a worker, which is that of all its bandits."""
+        with self._writing() as connection:
+            leases.renew(connection, worker, url, ttl)
+
+    def forget_dead_workers(self) -> None:
+        """Those whose leases expired long ago."""
+        with self._writing() as connection:
+            leases.forget_dead_workers(connection)
+
+    def owned(self, worker: str) -> dict[int, str]:
+        """The bandits that a worker claimed last, names by id."""
+        with self._reading() as connection:
+            return leases.owned(connection, worker)
+
+    def fingerprint(self, worker: str) -> tuple[int, int]:
+        """How many bandits a worker owns and the sum of their ids, to notice a change cheaply."""
+        with self._reading() as connection:
+            return leases.fingerprint(connection, worker)
 
     def orphans(self, count: int) -> list[str]:
-        """Names of up to `count` bandits without an owner, the oldest first."""
+        """Names of up to `count` bandits that no living worker owns, the oldest first."""
         with self._reading() as connection:
             return leases.orphans(connection, count)
 
     def release(self, worker: str) -> None:
-        """Gives up all leases of a worker."""
+        """Gives up the lease of a worker: its bandits are free."""
         with self._writing() as connection:
             leases.release(connection, worker)
 
@@ -176,30 +226,48 @@ class Store:
             found = event_log.corrections(connection, bandit)
         return {event.id: event for event in found if event.time <= until}
 
-    def added_arms(self, bandit: int) -> list[str]:
-        """Names of the arms that were added after the bandit was created, in order."""
+    def added_arms(self, bandit: int, after: int, until: int) -> list[str]:
+        """Names of the arms that were added in this part of the log, all of which is read."""
+        seq = events.c.seq
         query = (
             sa.select(events.c.id)
-            .where(events.c.bandit == bandit, events.c.kind == "arm_added")
-            .order_by(events.c.seq)
+            .where(events.c.bandit == bandit, seq > after, seq <= until)
+            .where(events.c.kind == "arm_added")
+            .order_by(seq)
         )
         with self._reading() as connection:
             return list(connection.scalars(query))
 
     # snapshots
 
-    def write_snapshot(self, lease: Lease, seq: int, blob: bytes) -> bool:
-        """Keeps the newest two; False without a valid lease."""
+    def write_snapshots(self, new: list[Snapshot]) -> set[int]:
+        """Keeps the newest two whole ones of each bandit, with the changes since.
+
+        Returns the ids of bandits without a valid lease: of these, nothing is written.
+        """
+        lost: set[int] = set()
         with self._writing() as connection:
-            if not leases.lock_if_current(connection, lease):
-                return False
-            snapshots.write(connection, lease.bandit, seq, blob)
-            return True
+            for snapshot in sorted(new, key=itemgetter(0)):  # locked as by `append`
+                if leases.lock_if_current(connection, snapshot.lease):
+                    snapshots.write(connection, snapshot)
+                else:
+                    lost.add(snapshot.lease.bandit)
+        return lost
 
     def read_snapshot(self, bandit: int, newest: int = 0) -> tuple[int, bytes] | None:
-        """The newest snapshot and its seq, or with `newest=1` the one before."""
+        """The newest whole snapshot and its seq, or with `newest=1` the one before."""
         with self._reading() as connection:
             return snapshots.read(connection, bandit, newest)
+
+    def read_changes(self, bandit: int, base: int) -> list[tuple[int, bytes]]:
+        """What has changed since a whole snapshot, in order, each with its seq."""
+        with self._reading() as connection:
+            return snapshots.read_changes(connection, bandit, base)
+
+    def are_kept(self, written: list[Snapshot]) -> list[bool]:
+        """Whether each reads back as it was written."""
+        with self._reading() as connection:
+            return [snapshots.is_kept(connection, snapshot) for snapshot in written]
 
     # keys
 

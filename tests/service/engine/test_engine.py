@@ -63,7 +63,7 @@ def all_of(*answers: asyncio.Future) -> asyncio.Future:
 def taken_over(store: Store) -> LiveBandit:
     """By another worker, while the first was asleep."""
     with store._writing() as connection:
-        connection.execute(sa.text("UPDATE bandits SET until = 0"))
+        connection.execute(sa.text("UPDATE workers SET until = 0"))
     row = store.bandit("shop")
     return revive(store, row, store.claim(row.id, "second", "http://second", 600.0)).live
 

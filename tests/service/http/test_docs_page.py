@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Tab, browser, tab
+from driftbandits import asgi_app
+from tests.browser import Server, Tab, browser, tab
 from tests.service.http.reader import Place, curl, place
-from tests.service.serving import ask, served
+from tests.service.serving import ask, mounted, served
 
 __all__ = ["browser", "place", "tab"]  # fixtures: pytest finds them by name
 
@@ -85,3 +86,24 @@ def test_the_key_is_kept_and_sent(tab: Tab, tmp_path: Path) -> None:
         assert tab.run("byId('bandits').querySelector('.status').textContent") == "200"
         assert ask(serving.url, "GET", "/v1/bandits")[0] == 401
         assert tab.complaints() == []
+
+
+def test_both_pages_work_where_they_are_mounted(tab: Tab, tmp_path: Path) -> None:
+    app = mounted(asgi_app(tmp_path, without_keys=True), "/bandits")
+    server = Server(app, lifespan="on")
+    try:
+        tab.open(f"{server.url}/bandits", "byId('pill').textContent.startsWith('live')")
+        assert f"{server.url}/bandits/v1/bandits" in tab.run("document.body.textContent")
+        tab.run("document.querySelector('nav a').click()")
+        tab.wait("Boolean(document.querySelector('#bandits form'))")
+        assert tab.run("location.pathname") == "/bandits/docs"
+        line = tab.run("byId('bandits').querySelector('.curl').textContent")
+        assert f"{server.url}/bandits/v1/bandits" in line
+        tab.run("byId('bandits').querySelector('form').requestSubmit()")
+        tab.wait("Boolean(byId('bandits').querySelector('.status'))")
+        assert tab.run("byId('bandits').querySelector('.status').textContent") == "200"
+        tab.run("document.querySelector('.brand').click()")
+        tab.wait("location.pathname === '/bandits/'")
+        assert tab.complaints() == []
+    finally:
+        server.stop()

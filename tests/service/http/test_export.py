@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,28 @@ def test_a_file_has_the_whole_log(server: LogServer, format: str) -> None:
     assert server.store.read == PAGES
 
 
+def test_arms_that_came_later_have_their_names(tmp_path: Path) -> None:
+    """And the log is searched for them only where there are some."""
+    store = Store(f"sqlite:///{tmp_path / 'log.sqlite'}")
+    row = store.create_bandit("shop", {"arms": ["a"], "context": []})
+    assert row
+    lease = store.claim(row.id, "one", "http://one", 600)
+    assert lease
+    events = [Event(1, "decision", 1.0, "first", 0, 1.0), Event(2, "arm_added", 1.0, "b")]
+    events += [Event(3, "decision", 1.0, "b", 1, 1.0), Event(4, "arm_added", 1.0, "c")]
+    events += [Event(5, "arm_added", 1.0, "d"), Event(6, "decision", 1.0, "d", 3, 1.0)]
+    store.append([Entry(lease, 0, events)])
+    counted, searched = SlowStore(store), []
+    counted.added_arms = lambda *a, **parts: searched.append(parts) or store.added_arms(*a, **parts)
+    counted.allow(9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "PAGE_ROWS", 1)
+        arms = [table["arm"].item() for table in export.tables(counted, row)]  # type: ignore
+    store.close()
+    assert arms == ["a", "b", "d"]
+    assert searched == [{"after": 0, "until": 3}, {"after": 3, "until": 6}]
+
+
 def test_text_in_csv_is_no_formula_and_can_be_had_back() -> None:
     texts = ["plain", "=1+1", "+1", "-1", "@sum", "'quoted", "''", "\uff1d1", 'a=1,"b"']
     table = pl.DataFrame({"id": texts, "arm": texts})
@@ -176,7 +199,7 @@ def test_nothing_is_read_for_who_has_left(server: LogServer, format: str) -> Non
 def test_a_few_at_a_time_and_others_are_answered(server: LogServer) -> None:
     """While every export waits for its page, and all that wait use one thread between them."""
     with ExitStack() as stack:
-        asked = [LOG % format.encode() for format in 2 * FORMATS]
+        asked = [LOG % format.encode() for format in 4 * FORMATS]
         callers = [stack.enter_context(server.call(each)) for each in asked]
         assert len(callers) == AT_ONCE
         for caller in callers:

@@ -9,10 +9,11 @@ import pytest
 from driftbandits.service.errors import ApiError
 from driftbandits.service.http import targets
 from driftbandits.service.http.connections import Connections
-from driftbandits.service.http.forwarding import Forwarder
+from driftbandits.service.http.forwarding import FORWARDED_HEADER, Forwarder
 from driftbandits.service.http.protocol import DEFAULT_LIMITS, Request, Response
 
 PATIENCE = 20.0  # seconds
+LIST = b'{"bandits": [{"name": "shop", "open": 3}]}'
 DECIDE = b"/v1/bandits/shop/decisions"
 
 
@@ -34,7 +35,7 @@ class Worker:
         self.heard.append((request.method, request.raw_path, request.header(b"authorization")))
         if self.gate is not None:
             await self.gate.wait()
-        return Response(200, b"{}", "application/json", (("retry-after", "3"), ("x-other", "4")))
+        return Response(200, LIST, "application/json", (("retry-after", "3"), ("x-other", "4")))
 
     async def stop(self) -> None:
         self._server.close()
@@ -83,14 +84,26 @@ async def until(holds: Callable[[], Any]) -> None:
 def test_an_answer_is_passed_back() -> None:
     async def story(forwarder: Forwarder, healthy: Worker, *_: Any) -> None:
         response = await forwarder.forward(request(), healthy.url)
-        expected = 200, b"{}", "application/json", (("retry-after", "3"),)
+        expected = 200, LIST, "application/json", (("retry-after", "3"),)
         assert response[:4] == expected
         head = await forwarder.forward(request("HEAD", b"/v1/bandits/shop"), healthy.url)
-        assert head.body == b"{}", "whose length the caller is told"
+        assert head.body == LIST, "whose length the caller is told"
         assert healthy.heard == [
             ("POST", DECIDE, "Bearer secret"),
             ("GET", b"/v1/bandits/shop", "Bearer secret"),
         ]
+
+    told(story)
+
+
+def test_all_bandits_of_a_worker_are_one_request() -> None:
+    async def story(forwarder: Forwarder, healthy: Worker, *_: Any) -> None:
+        described = await forwarder.describe_all(request(), healthy.url)
+        assert described == {"shop": {"name": "shop", "open": 3}}
+        again = request("GET", b"/v1/bandits")
+        again.headers[FORWARDED_HEADER.encode()] = b"two"
+        assert await forwarder.describe_all(again, healthy.url) == {}, "nor round in circles"
+        assert healthy.heard == [("GET", b"/v1/bandits", "Bearer secret")]
 
     told(story)
 
@@ -100,8 +113,8 @@ def test_a_frozen_worker_is_waited_for_as_long_as_its_lease() -> None:
         forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
     ) -> None:
         assert await code_of(forwarder.forward(request(), frozen.url)) == "moving"
-        assert await forwarder.describe(request(), frozen.url, "shop") is None
-        assert [path for _, path, _ in frozen.heard] == [DECIDE, b"/v1/bandits/shop"]
+        assert await forwarder.describe_all(request(), frozen.url) == {}
+        assert [path for _, path, _ in frozen.heard] == [DECIDE, b"/v1/bandits"]
 
     told(story, ttl=0.5)
 

@@ -16,7 +16,7 @@ from driftbandits.service.http import handlers, trial
 from driftbandits.service.http.messages import ArmName
 from driftbandits.service.http.trial import LARGEST, check_sizes, try_out
 from driftbandits.service.store.store import Store
-from tests.service.engine.test_engine import CONFIG, play
+from tests.service.engine.test_engine import CONFIG, live, play
 from tests.service.serving import Serving, ask, service
 
 __all__ = ["service"]  # a fixture: pytest finds it by name
@@ -124,3 +124,12 @@ def test_an_arm_past_the_speed_limit_is_refused_as_creating_is(tmp_path: Path, m
     assert play(store, story) == ["a", "b", "c", "d"]
     assert tried == [4, 8]
     store.close()
+
+
+def test_a_series_of_too_many_numbers_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(handlers, "MOST_NUMBERS", 100)
+    bandit = live(CONFIG)
+    bandit.row = SimpleNamespace(name="shop")  # type: ignore[assignment]
+    assert handlers.series_later(bandit, 50, 1.0)().status == 200
+    with pytest.raises(ApiError, match="points must be at most 50 with 2 arms, got 51"):
+        handlers.series_later(bandit, 51, 1.0)

@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from driftbandits.service.store.records import Event, Lease
+from driftbandits.service.store.records import Event, Lease, Snapshot
 from driftbandits.service.store.store import Store
 
 ODD = [
@@ -107,3 +107,7 @@ def new(store: Store, name: str = "shop", worker: str = "one", ttl: float = 60) 
     lease = store.claim(bandit.id, worker, f"http://{worker}", ttl)
     assert lease
     return lease
+
+
+def write_snapshot(store: Store, lease: Lease, seq: int, blob: bytes) -> bool:
+    return not store.write_snapshots([Snapshot(lease, seq, blob)])

@@ -61,6 +61,16 @@ def test_a_file_that_is_locked(file: Path) -> None:
     other.close()
 
 
+def test_a_worker_that_froze_while_it_looked_keeps_nobody(postgres) -> None:
+    url = new_database(postgres)
+    store, frozen = Store(f"{url}&options=-c%20lock_timeout%3D1s"), Store(url)
+    with frozen._writing() as connection:
+        assert connection.execute(health.WRITE).rowcount == 1
+        store.check_health()
+    store.close()
+    frozen.close()
+
+
 def test_a_server_that_takes_no_writes(postgres) -> None:
     url = new_database(postgres)
     store = Store(url)

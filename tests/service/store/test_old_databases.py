@@ -14,7 +14,7 @@ from driftbandits.service.store.store import Store
 OLD = Path(__file__).with_name("old_databases")
 
 
-@pytest.mark.parametrize("version", ["0.7.0"])
+@pytest.mark.parametrize("version", ["0.7.0", "0.8.0"])
 @pytest.mark.parametrize(("bandit", "context"), [("still", []), ("drifting", [0.5])])
 def test_an_old_bandit_goes_on(
     version: str, bandit: str, context: list[float], tmp_path: Path, caplog

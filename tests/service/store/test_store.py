@@ -1,25 +1,22 @@
 """What the store promises, in SQLite and in PostgreSQL."""
 
-from concurrent.futures import ThreadPoolExecutor
-
-import numpy as np
 import pytest
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits import InputError
 from driftbandits.service.store import event_log
-from driftbandits.service.store.records import Entry, Event, Lease
+from driftbandits.service.store.records import Entry, Event, Snapshot
 from driftbandits.service.store.schema import events
 from driftbandits.service.store.store import Store
 from tests.service.store import databases
 from tests.service.store.databases import (
     CHANGES,
-    GONE,
     ODD,
     decision,
     decisions,
     new,
     reward,
+    write_snapshot,
 )
 
 postgres, database, store = databases.postgres, databases.database, databases.store
@@ -56,65 +53,6 @@ def test_events_come_back_bit_for_bit(store: Store) -> None:
         list(map(type, event)) for event in written
     ]
     assert store.events(lease.bandit, 3, limit=2) == written[3:5]
-
-
-def test_only_the_last_owner_writes(store: Store) -> None:
-    first = new(store, ttl=GONE)
-    store.append([Entry(first, 0, decisions(1, 2))])
-    second = store.claim(first.bandit, "two", "http://two", 60)
-    assert second == Lease(first.bandit, first.epoch + 1)
-    assert store.append([Entry(first, 2, decisions(3, 3))]) == {first.bandit}
-    assert not store.write_snapshot(first, 2, b"")
-    assert not store.delete_bandit(first)
-    assert store.append([Entry(second, 2, decisions(3, 4))]) == set()
-    assert store.events(first.bandit, 0) == decisions(1, 4)
-
-
-def test_a_lease_that_lives_cannot_be_taken(store: Store) -> None:
-    lease = new(store)
-    assert store.claim(lease.bandit, "two", "http://two", 60) is None
-    assert store.bandits()[0][4:] == ("one", "http://one", True)
-    assert store.claim(lease.bandit + 1, "two", "http://two", 60) is None, "there is no such bandit"
-
-
-def test_claiming_ones_own_changes_nothing_while_it_lives(store: Store) -> None:
-    lease = new(store)
-    assert store.claim(lease.bandit, "one", "http://new", GONE) == lease
-    assert store.bandits()[0][4:] == ("one", "http://new", False)
-    assert store.claim(lease.bandit, "one", "http://one", 60) == Lease(lease.bandit, 2)
-
-
-def test_renewing_tells_what_is_left(store: Store) -> None:
-    kept, lost, other = new(store, "a", ttl=GONE), new(store, "b", ttl=GONE), new(store, "c", "two")
-    assert store.claim(lost.bandit, "two", "http://two", GONE)
-    assert store.renew("one", 60) == {kept.bandit: "a"}
-    assert [row.alive for row in store.bandits()] == [True, False, True]
-    assert store.append([Entry(kept, 0, decisions(1, 1))]) == set(), "its epoch is the same"
-    assert store.renew("two", 60) == {lost.bandit: "b", other.bandit: "c"}
-    assert store.renew("nobody", 60) == {}
-
-
-def test_orphans_are_those_that_nobody_looks_after(store: Store) -> None:
-    new(store, "gone", ttl=GONE)
-    new(store, "kept")
-    store.create_bandit("never had", {})
-    assert store.orphans(10) == ["gone", "never had"]
-    assert store.orphans(1) == ["gone"]
-
-
-def test_released_bandits_are_free_at_once(store: Store) -> None:
-    mine, other = new(store, "a"), new(store, "b", "two")
-    store.release("one")
-    assert [row.owner for row in store.bandits()] == [None, "two"]
-    assert store.claim(mine.bandit, "two", "http://two", 60) == Lease(mine.bandit, 2)
-    assert store.claim(other.bandit, "one", "http://one", 60) is None
-
-
-def test_one_of_many_claims_wins(store: Store) -> None:
-    bandit = new(store, ttl=GONE).bandit
-    with ThreadPoolExecutor(8) as threads:
-        claims = threads.map(lambda worker: store.claim(bandit, worker, "", 60), "abcdefgh")
-    assert [lease for lease in claims if lease] == [Lease(bandit, 2)]
 
 
 def test_a_lost_bandit_does_not_stop_the_others(store: Store) -> None:
@@ -199,14 +137,25 @@ def test_pages_hold_the_whole_log(store: Store) -> None:
 def test_the_newest_two_snapshots_are_kept(store: Store) -> None:
     lease, other = new(store), new(store, "other")
     assert store.read_snapshot(lease.bandit) is None
-    assert store.write_snapshot(other, 1, b"other")
+    assert write_snapshot(store, other, 1, b"other")
     blobs = {seq: bytes([seq]) * 300_000 for seq in (3, 5, 9)}
     for seq, blob in blobs.items():
-        assert store.write_snapshot(lease, seq, blob)
-    assert store.write_snapshot(lease, 9, b"again")
+        assert write_snapshot(store, lease, seq, blob)
+    assert write_snapshot(store, lease, 9, b"again")
     kept = [store.read_snapshot(lease.bandit, newest) for newest in range(3)]
     assert kept == [(9, b"again"), (5, blobs[5]), None]
     assert store.read_snapshot(other.bandit) == (1, b"other")
+
+
+def test_snapshots_of_many_bandits_are_one_transaction(store: Store, monkeypatch) -> None:
+    first, lost, last = (new(store, name) for name in "abc")
+    begun, begin = [], store._writing
+    monkeypatch.setattr(store, "_writing", lambda: begun.append(1) or begin())
+    stale = lost._replace(epoch=lost.epoch - 1)
+    given = [Snapshot(lease, 1, b"x") for lease in (last, stale, first)]
+    assert store.write_snapshots(given) == {lost.bandit}
+    kept = [store.read_snapshot(lease.bandit) for lease in (first, lost, last)]
+    assert (kept, begun) == ([(1, b"x"), None, (1, b"x")], [1])
 
 
 def test_keys_open_until_they_are_revoked(store: Store) -> None:
@@ -232,18 +181,3 @@ def test_keys_open_until_they_are_revoked(store: Store) -> None:
     (left,) = store.keys()
     assert left[:2] == ("ab12", "admin")
     assert store.key_role("ab34") is None
-
-
-def test_threads_share_a_store(store: Store) -> None:
-    """They append to several bandits in any order, while the leases of all are renewed."""
-
-    def write(thread: int) -> None:
-        own = [new(store, f"{thread}-{at}") for at in range(3)]
-        for seq in range(1, 16):
-            mixed = np.random.default_rng([thread, seq]).permutation(3)
-            assert store.append([Entry(own[at], seq - 1, [decision(seq)]) for at in mixed]) == set()
-            assert store.renew("one", 60).keys() >= {lease.bandit for lease in own}
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(write, range(4)))
-    assert [store.events(row.id, 0) for row in store.bandits()] == [decisions(1, 15)] * 12

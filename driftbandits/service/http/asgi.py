@@ -1,0 +1,251 @@
+"""The service as an ASGI application: for servers of others, or mounted in another application."""
+
+import asyncio
+import logging
+import math
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, ExitStack, aclosing
+from typing import Any, Self
+from urllib.parse import quote
+
+from driftbandits.check import InputError
+from driftbandits.service import errors
+from driftbandits.service.http.app import Service
+from driftbandits.service.http.connections import TICK_SECONDS
+from driftbandits.service.http.keyring import LOOPBACK
+from driftbandits.service.http.protocol import (
+    ClientDisconnected,
+    Limits,
+    Request,
+    Response,
+    Stream,
+    error_response,
+)
+
+log = logging.getLogger("driftbandits.service")
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+NOT_RUNNING = (
+    "the application must be running, but it was not started: the server must support ASGI's "
+    "lifespan, or the application it is mounted in must use `async with` in its own"
+)
+
+
+class AsgiRequest(Request):
+    """Its body is read from the server when the service waits for it, and not before."""
+
+    __slots__ = ("_deadline_passed", "_limits", "_receive", "_task", "deadline")
+
+    def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
+        target = target_of(scope["path"], scope.get("root_path", ""))
+        super().__init__(scope["method"], target, dict(scope["headers"]))
+        self.query_string = scope.get("query_string", b"")
+        self._receive, self._limits = receive, limits
+        self._task = asyncio.current_task()
+        self._deadline_passed = False
+        self.allow(limits.answer_seconds)
+        if self.content_length > limits.body_bytes:
+            self.fail(errors.too_large(limits.body_bytes))
+
+    async def wait_for_body(self) -> None:
+        if self.failure is None and not self.complete:
+            self.allow(self._limits.body_seconds)
+            try:
+                await self._read_body()
+            except asyncio.CancelledError:
+                if not self.is_overdue():
+                    raise
+                self.fail(errors.too_slow(self._limits.body_seconds))
+            self.allow(self._limits.answer_seconds)
+        if self.failure is not None:
+            raise self.failure
+
+    async def _read_body(self) -> None:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            if self.add_to_body(message.get("body", b"")) > self._limits.body_bytes:
+                self.fail(errors.too_large(self._limits.body_bytes))
+                return
+            more = message.get("more_body", False)
+        self.finish_body()
+
+    async def wait_for_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass  # what is left of the body
+
+    # Deadlines, checked from outside, as a timer for each request would be slower
+
+    def allow(self, seconds: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + seconds
+
+    def deadline_passed(self) -> None:
+        assert self._task
+        self.deadline, self._deadline_passed = math.inf, True
+        self._task.cancel()
+
+    def is_overdue(self) -> bool:
+        """Whether it was cancelled because of its deadline, and not by the server; asked once."""
+        overdue, self._deadline_passed = self._deadline_passed, False
+        if overdue:
+            assert self._task
+            self._task.uncancel()
+        return overdue
+
+    def is_cancelled(self) -> bool:
+        """By the server."""
+        assert self._task
+        return self._task.cancelling() > 0
+
+
+class AsgiApp:
+    """Starts with the lifespan of the server that runs it, or with `async with` where mounted."""
+
+    def __init__(
+        self, open_service: Callable[[], AbstractContextManager[Service]], *, only_loopback: bool
+    ) -> None:
+        self._open_service, self._only_loopback = open_service, only_loopback
+        self._service: Service | None = None
+        self._opened = ExitStack()
+        self._answering: set[AsgiRequest] = set()
+
+    async def __aenter__(self) -> Self:
+        if self._service is not None:
+            raise RuntimeError("the application must be started once, but it is running already")
+        with ExitStack() as stack:
+            service = stack.enter_context(self._open_service())
+            service.start()
+            self._opened = stack.pop_all()
+        self._service = service
+        self._tick()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._service
+        try:
+            await self._service.stop()
+        finally:
+            self._service = None
+            self._next_tick.cancel()
+            self._opened.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+        else:
+            raise NotImplementedError(f"ASGI scope must be http or lifespan, got {scope['type']!r}")
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """From the server's start to its end."""
+        await receive()
+        try:
+            await self.__aenter__()
+        except Exception as error:
+            message = str(error) if isinstance(error, InputError) else traceback.format_exc()
+            await send({"type": "lifespan.startup.failed", "message": message})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.__aexit__()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next_tick = loop.call_later(TICK_SECONDS, self._tick)
+        for request in [each for each in self._answering if each.deadline < loop.time()]:
+            request.deadline_passed()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service = self._service
+        if service is None:
+            raise RuntimeError(NOT_RUNNING)
+        request = AsgiRequest(scope, receive, service.limits)
+        self._answering.add(request)
+        try:
+            response = self._answer_itself(scope) or await respond(service, request)
+            request.allow(service.limits.answer_seconds)
+            await send_response(response, request, send, service.limits.answer_seconds)
+        except ClientDisconnected:
+            return
+        except asyncio.CancelledError:
+            if not request.is_overdue():
+                raise
+            log.warning("an answer was cut off, as its caller did not read it")
+        finally:
+            self._answering.discard(request)
+
+    def _answer_itself(self, scope: Scope) -> Response | None:
+        """What depends on the server; None if the service is to answer."""
+        if self._only_loopback:
+            host = (scope.get("server") or (None,))[0]
+            if host not in LOOPBACK:
+                return error_response(errors.foreign_host(host, LOOPBACK))
+        prefix = scope.get("root_path", "")
+        if prefix and scope["path"] == prefix:  # the page's links are relative to its folder
+            return Response(307, headers=(("location", f"{quote(prefix)}/"),))
+        return None
+
+
+def target_of(path: str, prefix: str) -> bytes:
+    """The path below the one where the application is mounted, as it is sent over HTTP."""
+    inside = prefix and path.startswith(f"{prefix}/")
+    return quote(path[len(prefix) :] if inside else path).encode() or b"/"
+
+
+async def respond(service: Service, request: AsgiRequest) -> Response:
+    """A response, even if the time is up; but none if the server cancels the request."""
+    response = await service.respond(request)
+    request.is_overdue()
+    if request.is_cancelled():
+        raise asyncio.CancelledError
+    return response
+
+
+async def send_response(
+    response: Response, request: AsgiRequest, send: Send, seconds: float
+) -> None:
+    with_body = request.method != "HEAD" and response.status not in (204, 304)
+    if response.stream is None:
+        await send(head_of(response, len(response.body)))
+        await send({"type": "http.response.body", "body": response.body if with_body else b""})
+        return
+    async with aclosing(response.stream) as stream:
+        await send(head_of(response))
+        if not with_body or await send_parts(stream, request, send, seconds):
+            await send({"type": "http.response.body"})
+
+
+def head_of(response: Response, length: int | None = None) -> Message:
+    headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
+    if response.content_type is not None:
+        headers.append((b"content-type", response.content_type.encode()))
+    if length is not None and response.status != 204:
+        headers.append((b"content-length", b"%d" % length))
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
+
+
+async def send_parts(
+    stream: Stream, request: AsgiRequest, send: Send, seconds: float
+) -> bool:
+    """As fast as the caller reads; returns whether it stayed to the end."""
+    gone = asyncio.create_task(request.wait_for_disconnect())
+    try:
+        async for part in stream:
+            if gone.done():
+                return False
+            request.allow(seconds)
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    finally:
+        gone.cancel()
+    return True
