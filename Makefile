@@ -13,10 +13,10 @@ OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tes
 CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help demo reproduce paper field tracker docs test check soak browser bench clean
+.PHONY: help demo reproduce paper field tracker docs test check soak soak-service browser bench clean
 
 help:  ## say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: .venv/installed  ## set up, run every figure of the paper small, write the report
 	$(BIN)/driftbandits reproduce --quick
@@ -58,6 +58,9 @@ check: .venv/tested  ## format, lint, types and the quick tests, in two minutes
 soak: .venv/tested  ## all tests, optimised as for users, the long ones in their long form
 	SOAK=1 $(PYTEST) --ignore $(CLUSTER)
 	SOAK=1 $(BIN)/python -m pytest $(CLUSTER)
+
+soak-service: .venv/tested  ## mixed traffic, kills and poisons for SOAK_MINUTES (30), with a summary
+	SOAK=1 $(BIN)/python -m pytest --capture no tests/service/test_soak.py
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 browser:  ## install Debian's Chromium, for the tests of pages (make test does so where CI is set)
