@@ -13,7 +13,7 @@ OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tes
 CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help demo reproduce paper field tracker docs test check soak soak-service browser bench clean
+.PHONY: help demo reproduce paper field tracker docs test check soak soak-service browser hosts bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,7 +39,7 @@ tracker: .venv/installed  ## measure the tracker against all policies, publish i
 docs: .venv/installed  ## write the pages of policies and environments anew
 	$(BIN)/python -m tools.publish.pages
 
-test: .venv/tested $(if $(CI),browser)  ## set up, check format, lint and types, run all tests with coverage
+test: .venv/tested $(if $(CI),browser hosts)  ## set up, check format, lint and types, run all tests with coverage
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -63,12 +63,18 @@ soak-service: .venv/tested  ## mixed traffic, kills and poisons for SOAK_MINUTES
 	SOAK=1 $(BIN)/python -m pytest --capture no tests/service/test_soak.py
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
+# $(call debian,COMMAND,PACKAGE,WHAT FOR): unless the command is there
+debian = command -v $(1) >/dev/null || { \
+	  command -v apt-get >/dev/null && echo "Installing $(2) for $(3) ..." && \
+	  { $(SUDO) apt-get install -qq -y $(2) || \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y $(2); }; } \
+	  >/dev/null 2>&1; } || echo "No $(2): $(3) will be left out."
+
 browser:  ## install Debian's Chromium, for the tests of pages (make test does so where CI is set)
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
-	  command -v apt-get >/dev/null && echo "Installing chromium for the tests of the pages ..." && \
-	  { $(SUDO) apt-get install -qq -y chromium || \
-	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y chromium; }; } \
-	  >/dev/null 2>&1; } || echo "No Chromium: the tests of the pages will be left out."
+	@command -v chromium-browser >/dev/null || $(call debian,chromium,chromium,the tests of the pages)
+
+hosts:  ## install Debian's iproute2, for the tests with several hosts (likewise)
+	@$(call debian,ip,iproute2,the tests with several hosts)
 
 bench: .venv/benched  ## measure the speed beside others (about 45 minutes, on an idle machine)
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""What all tests share: one cache of compiled programs, a random order, perhaps a browser."""
+"""What all tests share: one cache of compiled programs, a random order, maybe browser and hosts."""
 
 import ctypes
 import functools
@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,12 +25,13 @@ from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = ["report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py"]
-collect_ignore = [] if BROWSER else PAGES
+HOSTS = ["service/test_hosts.py"]
 SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what takes long
 MUCH_MEMORY = 1.5e9  # bytes
 BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # a group for each policy
 LONG = [  # what takes longest begins first, so that no worker waits for another one at the end
-    "service/test_nothing_lost.py", "service/test_soak.py", "test_wheel.py", "test_same_numbers.py",
+    "service/test_nothing_lost.py", *HOSTS, "service/test_soak.py", "test_wheel.py",
+    "test_same_numbers.py",
     "running/test_published.py", "test_readme.py", "simulation/test_engine.py",
     "cli/test_commands.py", "integrations/test_external.py", "agents/test_simulation.py",
     "service/http/test_docs.py", "service/http/test_routes.py", *BY_POLICY,
@@ -51,6 +53,19 @@ QUICK = [  # what `make check` runs: little or nothing is compiled
     "test_client_files.py", "test_docs_pages.py",
 ]  # fmt: skip
 QUICK_GROUPS = {"policies/test_contract.py ucb"}
+
+
+def has_namespaces() -> bool:
+    """Whether this process may make networks (as root may), and iproute2 is there."""
+    trial = ["unshare", "--net", "ip", "link", "add", "trial", "type", "veth"]
+    try:
+        return subprocess.run(trial, capture_output=True).returncode == 0
+    except FileNotFoundError:  # not on Linux
+        return False
+
+
+NAMESPACES = has_namespaces()
+collect_ignore = [*([] if BROWSER else PAGES), *([] if NAMESPACES else HOSTS)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -118,6 +133,11 @@ def pytest_terminal_summary(terminalreporter) -> None:
         terminalreporter.write_line(
             f"left out: {', '.join(PAGES)}, the pages in a real browser. To run them, too, install "
             "Chromium (on Debian: make browser) and give the same command again."
+        )
+    if not NAMESPACES:
+        terminalreporter.write_line(
+            f"left out: {', '.join(HOSTS)}, workers on several hosts. To run them, too, install "
+            "iproute2 (on Debian: make hosts) and give the same command again as root."
         )
 
 

@@ -56,6 +56,7 @@ class Engine:
 
     def __init__(self, store: Store, worker: Worker, metrics: Metrics) -> None:
         self.store, self.worker, self.metrics = store, worker.name, metrics
+        self.has_others = worker.may_expire
         self.live_bandits: dict[str, LiveBandit] = {}
         self.clock = Clock()
         self._turns = Turns()
@@ -213,13 +214,15 @@ class Engine:
 
     def _go_on(self, work: Work) -> None:
         """With the calls that came meanwhile."""
-        command = work.behind[0].command
-        if isinstance(command, Delete):
+        first, *rest = work.behind
+        if isinstance(first.command, Delete | Correct):
             self._finish()
-            self._delete(work.live, *work.behind)
-        elif isinstance(command, Correct):
-            self._finish()
-            self._correct(work.live, command, *work.behind)
+            if isinstance(first.command, Correct):
+                self._correct(work.live, first, first.command)
+            else:
+                self._delete(work.live, first)
+            for call in rest:
+                self._inbox.put(call)
         else:
             self._begin(work.live.row.name, work.behind, self.clock.now())
 
@@ -258,7 +261,7 @@ class Engine:
             else:
                 live.watch(entry.events)
 
-    def _correct(self, live: LiveBandit, command: Correct, call: Call, *rest: Call) -> None:
+    def _correct(self, live: LiveBandit, call: Call, command: Correct) -> None:
         """Logs what the reward should have been; then the bandit is rebuilt from its log."""
         try:
             reply = Reply(call, live.correct(*command, live.book.now, self._find))
@@ -273,21 +276,16 @@ class Engine:
         if entry.events:
             self._drop(live.row.name, live.lease)
             self._revive(live.row.name)
-        for other in rest:
-            self._inbox.put(other)
 
-    def _delete(self, live: LiveBandit, first: Call, *rest: Call) -> None:
-        """The first call's command; the others are queued again."""
+    def _delete(self, live: LiveBandit, call: Call) -> None:
         self._drop(live.row.name, live.lease)
         try:
             done = self.store.delete_bandit(live.lease)
-            self._send_replies([Reply(first, None if done else errors.moving())])
+            self._send_replies([Reply(call, None if done else errors.moving())])
             self._deleter.wake()
         except SQLAlchemyError as error:
             log.warning("not deleted: %s", first_line(error))
-            self._send_replies([Reply(first, errors.no_database())])
-        for call in rest:
-            self._inbox.put(call)
+            self._send_replies([Reply(call, errors.no_database())])
 
     def _send_replies(self, replies: list[Reply]) -> None:
         if replies:

@@ -70,8 +70,7 @@ class Service:
         self.stopping = False
         self._keyring = Keyring(store, open_to_all)
         self.limits = limits
-        wait = min(worker.ttl, limits.answer_seconds)
-        self._forwarder = Forwarder(store, worker.name, wait, limits.answer_seconds)
+        self._forwarder = Forwarder(store, worker.name, limits.answer_seconds)
         self._handlers = Handlers(store, self.engine, self._forwarder)
         self._endpoints = endpoints(self._handlers)
         self._pages = pages()

@@ -21,10 +21,8 @@ CACHE_SIZE = 10_000
 
 
 class Forwarder:
-    def __init__(self, store: Store, worker: str, ttl: float, answer_seconds: float) -> None:
-        """A worker that is silent for `ttl` loses its leases, so nobody waits for it longer."""
-        self._store, self._worker = store, worker
-        self._quick, self._slow = ttl, answer_seconds
+    def __init__(self, store: Store, worker: str, answer_seconds: float) -> None:
+        self._store, self._worker, self._answer_seconds = store, worker, answer_seconds
         # By bandit: when the store was asked, and the url of another worker that owns it.
         self._owners: dict[str, tuple[float, str | None]] = {}
         self._targets = Targets()
@@ -50,8 +48,7 @@ class Forwarder:
         query = request.query_string.decode("latin-1")
         target = f"{path}?{query}" if query else path
         method = "GET" if request.method == "HEAD" else request.method  # which has a length
-        seconds = self._slow if takes_long(request) else self._quick
-        response = await self._send(request, method, url, target, seconds)
+        response = await self._send(request, method, url, target)
         given = {key: response.headers.get(key) for key in PASSED_BACK_HEADERS}
         headers = tuple((key, value) for key, value in given.items() if value is not None)
         content_type = response.headers.get("content-type")
@@ -60,24 +57,26 @@ class Forwarder:
     async def describe_all(self, request: Request, url: str) -> dict[str, Any]:
         """The other worker's descriptions of bandits by name; none if it gives none."""
         try:
-            response = await self._send(request, "GET", url, "/v1/bandits", self._quick)
+            response = await self._send(request, "GET", url, "/v1/bandits")
         except ApiError:
             return {}
         found = response.json()["bandits"] if response.status_code == 200 else []
         return {bandit["name"]: bandit for bandit in found}
 
-    async def _send(
-        self, request: Request, method: str, url: str, target: str, seconds: float
-    ) -> httpx.Response:
+    async def _send(self, request: Request, method: str, url: str, path: str) -> httpx.Response:
         if request.header(FORWARDED_HEADER.encode()):  # by a worker that thinks we own the bandit
             raise errors.moving()
         given = {key: request.header(key.encode()) for key in PASSED_ON_HEADERS}
         headers = {key: value for key, value in given.items() if value}
         headers[FORWARDED_HEADER] = self._worker
         try:
-            async with self._targets.use(url) as client:
-                return await client.request(
-                    method, url + target, content=request.body, headers=headers, timeout=seconds
+            async with self._targets.use(url) as target:
+                return await target.request(
+                    method,
+                    path,
+                    content=request.body,
+                    headers=headers,
+                    timeout=self._answer_seconds,
                 )
         except httpx.HTTPError:
             self._owners.clear()
@@ -85,9 +84,3 @@ class Forwarder:
 
     async def close(self) -> None:
         await self._targets.close()
-
-
-def takes_long(request: Request) -> bool:
-    """Creating a bandit and adding an arm compile; with a bandit goes all of its log."""
-    is_new = request.method == "POST" and request.raw_path.endswith((b"/bandits", b"/arms"))
-    return is_new or request.method == "DELETE"

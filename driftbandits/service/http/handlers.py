@@ -26,6 +26,7 @@ from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
 from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
+from driftbandits.service.http.inputs import checked, pair, points_of
 from driftbandits.service.http.protocol import Request, Response, json_response
 from driftbandits.service.http.readiness import Readiness
 from driftbandits.service.http.trial import try_out
@@ -33,6 +34,7 @@ from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
 
 MOST_NUMBERS = 100_000  # arms times points of a series
+LOADING_SECONDS = 1.5  # until decisions and rewards for a bandit that is taken over are refused
 
 
 class Handlers:
@@ -59,10 +61,20 @@ class Handlers:
         try:
             if name not in self.engine.live_bandits:
                 await self.forwarder.look_for(name)
+                await self._load(name, command)
             made = then(await self.engine.submit(name, command))
             return made if isinstance(made, Response) else await made
         except OwnedElsewhere as elsewhere:
             return await self.forwarder.forward(request, elsewhere.url)
+
+    async def _load(self, name: str, command: Command) -> None:
+        """A bandit taken over from another host may be compiled for long; callers may retry."""
+        if self.engine.has_others and isinstance(command, Decide | Reward):
+            try:
+                async with asyncio.timeout(LOADING_SECONDS):
+                    await self.engine.submit(name, Inspect(lambda _: None))
+            except TimeoutError:
+                raise errors.moving() from None
 
     # Bandits
 
@@ -207,29 +219,10 @@ class Handlers:
         return json_response(200, {"status": "ready"})
 
 
-def checked(given: list[m.NewDecision]) -> list[m.NewDecision]:
-    for each in given:
-        if each.id is not None:
-            checks.name("id", each.id)
-    return given
-
-
-def pair(body: m.NewReward) -> tuple[str, float]:
-    """Length and size were looked at when it was decoded."""
-    id = body.id if body.id.isprintable() else checks.name("id", body.id)
-    return id, body.reward + 0.0  # no negative zero
-
-
 def learned(body: m.NewReward, status: RewardStatus | ApiError) -> dict[str, Any]:
     if isinstance(status, ApiError):
         return {"id": body.id, "error": status.as_json()}
     return {"id": body.id, "reward": body.reward, "status": status}
-
-
-def points_of(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1000:
-        raise errors.bad_value(f"points must be a whole number of 1 to 1000, got {text!r}")
-    return int(text[:9])
 
 
 def same_settings(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:

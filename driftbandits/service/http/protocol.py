@@ -8,11 +8,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError
+from driftbandits.service.store.outage import SilentDatabaseError
 
 log = logging.getLogger("driftbandits.service")
 encode = msgspec.json.Encoder().encode
@@ -153,8 +155,9 @@ def as_api_error(error: Exception, route: str) -> ApiError:
         return error
     if isinstance(error, InputError):
         return errors.bad_value(str(error))
-    if isinstance(error, OperationalError | InterfaceError):
-        log.warning("the database cannot be reached: %s", first_line(error))
+    if isinstance(error, OperationalError | InterfaceError | NoConnectionError):
+        if not isinstance(error, SilentDatabaseError):  # for every caller, and logged already
+            log.warning("the database cannot be reached: %s", first_line(error))
         return errors.no_database()
     if isinstance(error, TimeoutError):
         return errors.no_answer_in_time()

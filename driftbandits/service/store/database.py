@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError
 
 from driftbandits.check import fail
+from driftbandits.service.store.outage import Outage
 
 DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -27,16 +28,19 @@ PRAGMAS = [
     "cache_size = -65536",  # KiB
     "wal_autocheckpoint = 8000",  # pages
 ]
-# A commit is on the disk when it returns, and a worker that froze does not block others for long.
+# A commit is on the disk when it returns. A worker that froze lets go of its rows before its lease
+# expires. A server that is silent is given up while its callers still wait, within two seconds.
 POSTGRESQL_OPTIONS = {
     "options": "-c synchronous_commit=on -c lock_timeout=5s -c statement_timeout=60s "
-    "-c idle_in_transaction_session_timeout=3s",
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
+    "-c idle_in_transaction_session_timeout=2s",
+    "connect_timeout": 2,
+    "keepalives_idle": 1,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 1000,  # milliseconds
 }
-TIMEOUT = 10  # seconds, for a locked file or a server that does not answer
+POOL_SECONDS = 2.0  # until whoever finds all connections in use is refused
+FILE_SECONDS = 10  # for a locked file
 ROWS_PER_INSERT = (256, 64, 16, 4, 1)  # in SQLite
 VALID_URL = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
 
@@ -77,7 +81,7 @@ def connect(url: str, read_only: bool = False) -> sa.Engine:
 
 
 def sqlite_engine(url: sa.URL, read_only: bool) -> sa.Engine:
-    options: dict[str, Any] = {"timeout": TIMEOUT, **url.query}
+    options: dict[str, Any] = {"timeout": FILE_SECONDS, **url.query}
     options["timeout"] = float(options["timeout"])
     place = read_only_url(url) if read_only else url.set(query={})
     engine = sa.create_engine(place, connect_args=options)
@@ -90,15 +94,17 @@ def sqlite_engine(url: sa.URL, read_only: bool) -> sa.Engine:
 
 
 def postgresql_engine(url: sa.URL) -> sa.Engine:
-    defaults = {"connect_timeout": TIMEOUT, **POSTGRESQL_OPTIONS}
+    options = {key: value for key, value in POSTGRESQL_OPTIONS.items() if key not in url.query}
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,  # as the server may have restarted
+        pool_timeout=POOL_SECONDS,
         paramstyle="format",  # rows are tuples
         isolation_level="READ COMMITTED",  # fencing rereads a row after waiting for its lock
-        connect_args={key: value for key, value in defaults.items() if key not in url.query},
+        connect_args=options,
     )
     event.listen(engine, "do_executemany", copy_rows)
+    Outage().watch(engine)
     return engine
 
 
@@ -127,7 +133,7 @@ def set_pragmas(connection: Any, record: Any) -> None:
 
 def use_wal(connection: Any) -> None:
     """Tries again while others open the same new file: here SQLite itself does not wait."""
-    end = time.monotonic() + TIMEOUT
+    end = time.monotonic() + FILE_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

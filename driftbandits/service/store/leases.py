@@ -52,6 +52,24 @@ ORPHANS = (
 LOCK_CURRENT = (
     sa.select(row.id).where(row.id == bandit, row.epoch == sa.bindparam("epoch")).with_for_update()
 )
+# Such a transaction may be in the middle of COPY, where no timeout of PostgreSQL reaches it.
+TOO_OLD = 1.0  # seconds; another worker that claims the bandit at the same time is through sooner
+locks = sa.table("pg_locks", sa.column("pid"), sa.column("transactionid"), sa.column("granted"))
+sessions = sa.table("pg_stat_activity", sa.column("pid"), sa.column("xact_start"))
+END_HOLDER = (
+    sa.select(sa.func.pg_terminate_backend(locks.c.pid))
+    .select_from(bandits)
+    .join(locks, locks.c.transactionid == sa.literal_column("bandits.xmax"))
+    .join(sessions, sessions.c.pid == locks.c.pid)
+    .where(row.id == bandit, locks.c.granted, sa.not_(OWNER_LIVES))
+    .where(sa.extract("epoch", sessions.c.xact_start) < now() - TOO_OLD)
+)
+
+
+def end_transaction_of_dead_owner(connection: sa.Connection, its_bandit: int) -> None:
+    """In PostgreSQL: a host that froze or vanished in a transaction would lock its bandits."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(END_HOLDER, {"bandit": its_bandit})
 
 
 def claim(connection: sa.Connection, its_bandit: int, its_worker: str) -> Lease | None:

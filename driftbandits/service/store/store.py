@@ -139,6 +139,7 @@ class Store:
         if not is_alive:
             self.renew(worker, url, ttl)
         with self._writing() as connection:
+            leases.end_transaction_of_dead_owner(connection, bandit)
             return leases.claim(connection, bandit, worker)
 
     def renew(self, worker: str, url: str, ttl: float) -> None:

@@ -35,6 +35,7 @@ def create_tables(connection: sa.Connection) -> None:
     if version == 1:
         leave_version_1(connection)
     metadata.create_all(connection)
+    corrections_index.create(connection, checkfirst=True)  # databases of 0.8 and before have none
     connection.execute(sa.delete(versions))
     connection.execute(sa.insert(versions).values(version=SCHEMA_VERSION))
 

@@ -2,8 +2,14 @@
 
 import asyncio
 import json
+from math import inf
 from pathlib import Path
 
+import pytest
+
+from driftbandits.service.engine.commands import Command, Decide, Inspect
+from driftbandits.service.engine.worker import Worker
+from driftbandits.service.http import handlers
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.protocol import Request, Response
 from driftbandits.service.store.store import Store
@@ -11,7 +17,7 @@ from driftbandits.service.store.store import Store
 
 def test_a_request_that_is_given_up_is_told_so(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'bandits.sqlite'}")
-    service = Service(store, "one", "http://one", open_to_all=True)
+    service = Service(store, Worker("one", "http://one", inf), open_to_all=True)
 
     async def hang(*_: object) -> Response:
         await asyncio.Event().wait()
@@ -32,3 +38,35 @@ def test_a_request_that_is_given_up_is_told_so(tmp_path: Path) -> None:
     assert response.status == 504
     assert response.headers == (("retry-after", "1"),)
     assert json.loads(response.body)["error"]["code"] == "no_answer_in_time"
+
+
+@pytest.mark.parametrize(("ttl", "status", "asked"), [(3.0, 503, Inspect), (inf, 504, Decide)])
+def test_nobody_waits_for_a_bandit_that_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ttl: float, status: int, asked: type
+) -> None:
+    """Unless the worker is alone: then nobody else could serve it sooner."""
+    monkeypatch.setattr(handlers, "LOADING_SECONDS", 0.01)
+    store = Store(f"sqlite:///{tmp_path / 'bandits.sqlite'}")
+    store.create_bandit("shop", {})
+    service = Service(store, Worker("one", "http://one", ttl), open_to_all=True)
+    commands: list[Command] = []
+
+    async def main() -> Response:
+        def submit(bandit: str, command: Command) -> asyncio.Future[object]:
+            commands.append(command)
+            return asyncio.get_running_loop().create_future()  # it is being compiled
+
+        monkeypatch.setattr(service.engine, "submit", submit)
+        request = Request("POST", b"/v1/bandits/shop/decisions", {b"host": b"localhost"})
+        request.add_to_body(b"{}")
+        request.finish_body()
+        task = asyncio.create_task(service.respond(request))
+        while not commands:
+            await asyncio.sleep(0.001)
+        await asyncio.wait([task], timeout=0.1 if ttl == inf else None)
+        task.cancel()
+        return await task
+
+    assert asyncio.run(main()).status == status
+    assert [type(command) for command in commands] == [asked]
+    store.close()

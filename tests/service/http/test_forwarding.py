@@ -22,6 +22,8 @@ class Worker:
 
     def __init__(self, gate: asyncio.Event | None = None) -> None:
         self.gate, self.heard = gate, list[tuple[str, bytes, str | None]]()
+        self.is_alive = gate is None
+        self.asked = 0  # whether it is alive
 
     async def start(self) -> "Worker":
         loop = asyncio.get_running_loop()
@@ -32,7 +34,13 @@ class Worker:
         return self
 
     async def _answer(self, request: Request) -> Response:
-        self.heard.append((request.method, request.raw_path, request.header(b"authorization")))
+        if request.raw_path == b"/healthz":
+            self.asked += 1
+            if self.is_alive:
+                return Response(200)
+        else:
+            key = request.header(b"authorization")
+            self.heard.append((request.method, request.raw_path, key))
         if self.gate is not None:
             await self.gate.wait()
         return Response(200, LIST, "application/json", (("retry-after", "3"), ("x-other", "4")))
@@ -51,13 +59,13 @@ def request(method: str = "POST", path: bytes = DECIDE) -> Request:
 Story = Callable[[Forwarder, Worker, Worker, asyncio.Event], Awaitable[None]]
 
 
-def told(story: Story, ttl: float = PATIENCE) -> None:
+def told(story: Story) -> None:
     """With a worker that answers, and one that is frozen until the gate is opened."""
 
     async def main() -> None:
         gate = asyncio.Event()
         healthy, frozen = await Worker().start(), await Worker(gate).start()
-        forwarder = Forwarder(None, "one", ttl, PATIENCE)  # type: ignore[arg-type]
+        forwarder = Forwarder(None, "one", PATIENCE)  # type: ignore[arg-type]
         try:
             await asyncio.wait_for(story(forwarder, healthy, frozen, gate), 3 * PATIENCE)
         finally:
@@ -108,40 +116,52 @@ def test_all_bandits_of_a_worker_are_one_request() -> None:
     told(story)
 
 
-def test_a_frozen_worker_is_waited_for_as_long_as_its_lease() -> None:
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that owes an answer is soon asked whether it is alive."""
+    monkeypatch.setattr(targets, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(targets, "ALIVE_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_nobody_waits_for_a_silent_worker() -> None:
     async def story(
         forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
     ) -> None:
-        assert await code_of(forwarder.forward(request(), frozen.url)) == "moving"
+        asked = [code_of(forwarder.forward(request(), frozen.url)) for _ in range(5)]
+        assert await asyncio.gather(*asked) == ["moving"] * 5
+        assert frozen.asked == 1, "once for all"
         assert await forwarder.describe_all(request(), frozen.url) == {}
-        assert [path for _, path, _ in frozen.heard] == [DECIDE, b"/v1/bandits"]
-
-    told(story, ttl=0.5)
-
-
-LONG = [("POST", b"/v1/bandits"), ("POST", b"/v1/bandits/shop/arms"), ("DELETE", b"/v1/bandits/a")]
-
-
-@pytest.mark.parametrize(("method", "path"), LONG)
-def test_what_takes_long_is_waited_for(method: str, path: bytes) -> None:
-    """Longer than a decision that was asked for later."""
-
-    async def story(
-        forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
-    ) -> None:
-        slow = asyncio.create_task(code_of(forwarder.forward(request(method, path), frozen.url)))
-        await until(lambda: frozen.heard)
-        assert await code_of(forwarder.forward(request(), frozen.url)) == "moving"
+        assert frozen.asked == 2
+        assert {path for _, path, _ in frozen.heard} == {DECIDE}, "it must be alive first"
         gate.set()
-        assert await slow == 200
+        assert await code_of(forwarder.forward(request(), frozen.url)) == 200
 
-    told(story, ttl=0.5)
+    told(story)
 
 
-def test_a_frozen_worker_takes_no_connections_to_others() -> None:
+@pytest.mark.usefixtures("hasty")
+def test_a_worker_that_is_alive_is_waited_for() -> None:
+    """Creating a bandit and adding an arm compile, which takes seconds."""
+
+    async def story(
+        forwarder: Forwarder, healthy: Worker, slow: Worker, gate: asyncio.Event
+    ) -> None:
+        slow.is_alive = True
+        asked = asyncio.create_task(code_of(forwarder.forward(request(), slow.url)))
+        await until(lambda: slow.asked == 3)
+        assert not asked.done()
+        gate.set()
+        assert await asked == 200
+
+    told(story)
+
+
+def test_a_slow_worker_takes_no_connections_to_others() -> None:
     async def story(
         forwarder: Forwarder, healthy: Worker, frozen: Worker, gate: asyncio.Event
     ) -> None:
+        frozen.is_alive = True
         asked = [
             asyncio.create_task(code_of(forwarder.forward(request(), frozen.url)))
             for _ in range(targets.MOST_WAITING)

@@ -90,6 +90,19 @@ def test_a_server_may_go_away_and_come_back(postgres: Any, scheme: str) -> None:
     store.close()
 
 
+def test_limits_of_connections_may_be_in_the_url(postgres: Any) -> None:
+    url = new_database(postgres)
+    assert "host=" in url
+    for store, expected in (
+        (Store(url), {"tcp_user_timeout": "1000", "connect_timeout": "2"}),
+        (Store(f"{url}&tcp_user_timeout=9000"), {"tcp_user_timeout": "9000"}),
+    ):
+        with store._reading() as connection:
+            info = connection.connection.dbapi_connection.info  # type: ignore[union-attr]
+            assert info.get_parameters().items() >= expected.items()
+        store.close()
+
+
 def test_a_locked_file_is_an_error_of_the_database(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/bandits.db?timeout=0.01")
     lease = new(store)

@@ -2,16 +2,19 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
+from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 import sqlalchemy as sa
 
+from driftbandits.service.store import leases
 from driftbandits.service.store.records import Entry, Lease, Snapshot
 from driftbandits.service.store.schema import workers
 from driftbandits.service.store.store import Store
 from tests.service.store import databases
-from tests.service.store.databases import GONE, decision, decisions, new
+from tests.service.store.databases import GONE, decision, decisions, new, new_database
 
 postgres, database, store = databases.postgres, databases.database, databases.store
 
@@ -126,3 +129,40 @@ def test_threads_share_a_store(store: Store) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))
     assert [store.events(row.id, 0) for row in store.bandits()] == [decisions(1, 15)] * 12
+
+
+def test_a_dead_owner_in_the_middle_of_copying_holds_no_bandit(postgres: Any) -> None:
+    """No timeout of PostgreSQL reaches it there."""
+    url = new_database(postgres)
+    store, frozen = Store(url), psycopg.connect(url)
+    lease = new(store)
+    frozen.execute("SELECT id FROM bandits WHERE id = %s FOR UPDATE", [lease.bandit])
+    copying = frozen.cursor().copy("COPY events FROM STDIN")
+    copying.__enter__()
+    wait_until_old(store)
+    end(store, lease.bandit)
+    assert holders(store) == 1, "its owner lives"
+    store.renew("one", "http://one", GONE)
+    assert claim(store, lease.bandit, "two") == Lease(lease.bandit, lease.epoch + 1)
+    assert holders(store) == 0
+    with pytest.raises(psycopg.OperationalError):
+        copying.__exit__(None, None, None)
+    frozen.close()
+    store.close()
+
+
+def wait_until_old(store: Store) -> None:
+    with store._reading() as connection:
+        connection.execute(sa.text("SELECT pg_sleep(:seconds)"), {"seconds": leases.TOO_OLD + 0.1})
+
+
+def end(store: Store, bandit: int) -> None:
+    with store._writing() as connection:
+        leases.end_transaction_of_dead_owner(connection, bandit)
+
+
+def holders(store: Store) -> int:
+    """Sessions that are copying."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY events%'"
+    with store._reading() as connection:
+        return connection.scalar(sa.text(f"{query} AND datname = current_database()"))
