@@ -9,7 +9,7 @@ UNOPTIMISED := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusio
   --xla_cpu_parallel_codegen_split_count=1"
 OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tests/logs \
   tests/experiments/test_metrics.py tests/running/test_published.py tests/running/test_interrupted.py \
-  tests/test_readme.py tests/test_same_numbers.py
+  tests/test_readme.py tests/test_same_numbers.py tests/policies/tracker/test_outliers.py
 CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
