@@ -235,9 +235,7 @@ def head_of(response: Response, length: int | None = None) -> Message:
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def send_parts(
-    stream: Stream, request: AsgiRequest, send: Send, seconds: float
-) -> bool:
+async def send_parts(stream: Stream, request: AsgiRequest, send: Send, seconds: float) -> bool:
     """As fast as the caller reads; returns whether it stayed to the end."""
     gone = asyncio.create_task(request.wait_for_disconnect())
     try:
