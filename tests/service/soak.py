@@ -85,7 +85,7 @@ class Soak:
     def _wait(self, begin: float, until: float) -> None:
         """Until so many seconds have passed, or too much went wrong."""
         while (passed := time.monotonic() - begin) < until and not self._is_hopeless():
-            self.memory.sample()
+            self.memory.sample(self.ledger.kept())
             if passed > self._next_line:
                 self._next_line = passed + PROGRESS
                 self.say(self._progress(passed))
@@ -109,7 +109,7 @@ class Soak:
 
     def _stop_all(self) -> None:
         for worker in self.workers:
-            self.memory.sample()
+            self.memory.sample(self.ledger.kept())
             self._expect(worker.stop() == 0, "a worker that was stopped has failed")
         lines = self.log.read_text().splitlines()
         wrong = [line for line in lines if any(bad in line for bad in BAD_LINES)]

@@ -13,6 +13,7 @@ import polars as pl
 from driftbandits.service.store.records import BanditRow, Event
 from driftbandits.service.store.store import Store
 
+NEWEST = 20_000  # decisions of each bandit that its page shows
 MOST_SHOWN = 5  # problems of one kind
 
 
@@ -101,6 +102,11 @@ class Ledger:
         """How much of each kind, ever."""
         with self.lock:
             return sum((totals_of(known) for known in self.bandits.values()), self.totals)
+
+    def kept(self) -> int:
+        """Decisions that workers keep in memory for the pages of their bandits."""
+        with self.lock:
+            return sum(min(len(each.decisions), NEWEST) for each in self.bandits.values())
 
     def complain(self, *problems: str) -> None:
         self.problems.extend(problems)

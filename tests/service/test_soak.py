@@ -104,6 +104,8 @@ def test_memory_that_grows_is_seen(per_second: float, share: float) -> None:
     warming_up = [Sample(t, 100.0) for t in range(100)]
     then = [Sample(t, 500 + per_second * (t - 250)) for t in range(100, 401)]
     assert growth_of(warming_up + then, 0.0, 400.0) == pytest.approx(share, rel=0.1)
+    explained = [sample._replace(accounted=sample.resident) for sample in then]
+    assert growth_of(warming_up + explained, 0.0, 400.0) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_soak_with_sqlite(tmp_path: Path) -> None:
