@@ -9,14 +9,14 @@ UNOPTIMISED := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusio
   --xla_cpu_parallel_codegen_split_count=1"
 OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tests/logs \
   tests/experiments/test_metrics.py tests/running/test_published.py tests/running/test_interrupted.py \
-  tests/test_readme.py tests/test_same_numbers.py
+  tests/test_readme.py tests/test_same_numbers.py tests/policies/tracker/test_outliers.py
 CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help demo reproduce paper field tracker docs test check soak browser hosts bench clean
+.PHONY: help demo reproduce paper field tracker docs test check soak soak-service browser hosts bench clean
 
 help:  ## say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: .venv/installed  ## set up, run every figure of the paper small, write the report
 	$(BIN)/driftbandits reproduce --quick
@@ -58,6 +58,9 @@ check: .venv/tested  ## format, lint, types and the quick tests, in two minutes
 soak: .venv/tested  ## all tests, optimised as for users, the long ones in their long form
 	SOAK=1 $(PYTEST) --ignore $(CLUSTER)
 	SOAK=1 $(BIN)/python -m pytest $(CLUSTER)
+
+soak-service: .venv/tested  ## mixed traffic, kills and poisons for SOAK_MINUTES (30), with a summary
+	SOAK=1 $(BIN)/python -m pytest --capture no tests/service/test_soak.py
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 # $(call debian,COMMAND,PACKAGE,WHAT FOR): unless the command is there

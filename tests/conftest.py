@@ -30,7 +30,8 @@ SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what take
 MUCH_MEMORY = 1.5e9  # bytes
 BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # a group for each policy
 LONG = [  # what takes longest begins first, so that no worker waits for another one at the end
-    "service/test_nothing_lost.py", *HOSTS, "test_wheel.py", "test_same_numbers.py",
+    "service/test_nothing_lost.py", *HOSTS, "service/test_soak.py", "test_wheel.py",
+    "test_same_numbers.py",
     "running/test_published.py", "test_readme.py", "simulation/test_engine.py",
     "cli/test_commands.py", "integrations/test_external.py", "agents/test_simulation.py",
     "service/http/test_docs.py", "service/http/test_routes.py", *BY_POLICY,

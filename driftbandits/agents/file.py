@@ -1,6 +1,6 @@
 """An agent in one file: a line that says what it is, with a checksum, then its arrays.
 
-    driftbandits agent 2 SHA256
+    driftbandits agent 3 SHA256
     NumPy's npz, without pickle: `about` is JSON, `state` the policy's arrays by their paths
 
 A file that is damaged, or of a newer version, is refused before anything is built from it. One with
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from driftbandits import __version__, check
-from driftbandits.agents import checks
+from driftbandits.agents import checks, old_tracker_states
 from driftbandits.agents.array_file import read_arrays, write_arrays
 from driftbandits.agents.decision_book import DecisionBook, spec_of
 from driftbandits.agents.file_changes import Contents, continued
@@ -35,9 +35,10 @@ from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
+from driftbandits.choice import parse
 from driftbandits.error_text import first_line
 
-VERSION = 2
+VERSION = 3
 # What reading wrong contents may raise.
 WRONG = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,
@@ -61,8 +62,14 @@ def to_bytes(book: DecisionBook) -> bytes:
 def packed(contents: Contents) -> bytes:
     about = json.dumps(contents.about, default=plain).encode()
     body = write_arrays({"about": np.frombuffer(about, np.uint8), **contents.arrays})
-    digest = hashlib.sha256(body).hexdigest()
-    return b"driftbandits agent %d %s\n" % (VERSION, digest.encode()) + body
+    return b"driftbandits agent %d %s\n" % (VERSION, digest_of(body, VERSION)) + body
+
+
+def digest_of(body: bytes, version: int) -> bytes:
+    """Of the version too, since 3, so that no damaged one passes for that of an older file."""
+    digest = hashlib.sha256(b"" if version < 3 else b"%d\n" % version)
+    digest.update(body)
+    return digest.hexdigest().encode()
 
 
 def merged(content: bytes, changes: Sequence[bytes]) -> bytes:
@@ -88,7 +95,7 @@ def is_intact(content: bytes) -> bool:
     found = FIRST_LINE.match(content[:128])
     if not found:
         return False
-    return hashlib.sha256(content[found.end() :]).hexdigest().encode() == found[2]
+    return digest_of(content[found.end() :], int(found[1])) == found[2]
 
 
 def unpacked(content: bytes, name: str) -> tuple[int, Contents]:
@@ -162,6 +169,8 @@ def restored(contents: Contents, name: str, version: int) -> DecisionBook:
     state = {path.removeprefix("state"): arrays[path] for path in paths}
     if version == 1:
         state = renamed(state, about["policy"])
+    if version <= 2 and parse("policy", about["policy"]).name == "tracker":
+        state = old_tracker_states.completed(state)
     spec = spec_of(settings, int(arrays["slots"]))
     if state_shapes(state) != wanted_shapes(settings.policy, spec):  # before any memory is taken
         rule = f"of a policy whose memory is as in driftbandits {__version__}"

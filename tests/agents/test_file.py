@@ -1,6 +1,7 @@
 """Saved agents: of every version that there was, and damaged ones."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from driftbandits import InputError
 from driftbandits.agents.agent import Agent
 from driftbandits.agents.file import VERSION, from_bytes, to_bytes
 from driftbandits.agents.old_state_paths import RENAMED, new_path, renamed
+from driftbandits.agents.old_tracker_states import completed
 from tests.agents.saved_agents.make import AGENTS, goes_on
 
 SAVED = Path(__file__).parent / "saved_agents"
@@ -84,8 +86,8 @@ def test_a_file_that_was_cut_off_is_refused(agent: Agent, tmp_path: Path, left: 
 
 
 def test_a_newer_version_is_refused(agent: Agent) -> None:
-    newer = to_bytes(agent._book).replace(b"agent 2 ", b"agent 27 ", 1)
-    message = r"of version 2 or older \(install a newer driftbandits to read it\), got 'version 27'"
+    newer = to_bytes(agent._book).replace(b"agent 3 ", b"agent 27 ", 1)
+    message = r"of version 3 or older \(install a newer driftbandits to read it\), got 'version 27'"
     with pytest.raises(InputError, match=message):
         from_bytes(newer)
 
@@ -132,15 +134,39 @@ PATHS_OF_VERSION_1 = {
 
 
 @pytest.mark.parametrize("policy", RENAMED)
-def test_old_paths_are_renamed_to_those_of_today(policy: str) -> None:
+def test_old_paths_are_renamed(policy: str) -> None:
     paths = PATHS_OF_VERSION_1[policy]
     arrays = {old: np.array(place) for place, old in enumerate(paths)}
     found = renamed(arrays, policy)
     assert found == {paths[old]: array for old, array in arrays.items()}
-    assert found.keys() <= Agent(["a", "b"], ["x"], policy)._book.learner.state().keys()
+    today = Agent(["a", "b"], ["x"], policy)._book.learner.state().keys()
+    assert found.keys() - {".context_squares"} <= today  # it was renamed again, after version 2
 
 
 @pytest.mark.parametrize("policy", RENAMED)
 def test_every_rule_renames_something(policy: str) -> None:
     for rule in RENAMED[policy]:
         assert any(new_path(old, [rule]) != old for old in PATHS_OF_VERSION_1[policy]), rule
+
+
+@pytest.mark.parametrize("dim", [2, 33])
+def test_a_tracker_that_knew_no_outliers_goes_on(dim: int) -> None:
+    """Of 40,000 decisions; the wide one had covariances."""
+    learner = Agent(["a", "b"], [f"x{i}" for i in range(dim)], "tracker")._book.learner
+    today = learner.state()
+    new = {path for path in today if re.match(r"\.contexts|\.seen\.(last|dist|alert)|\.rest", path)}
+    old = {path: array for path, array in today.items() if path not in new}
+    old |= {".context_squares": np.full(dim, 4e4 * 9, np.float32), ".time": np.int32(40_000)}
+    old |= {".seen.number": np.float32(30_000), ".seen.squares": np.float32(30_000 * 4)}
+    if dim > 32:
+        for path in old:
+            if path.endswith("covariance"):
+                old[path] = np.apply_along_axis(np.diag, -1, old[path])
+    found = completed(old)
+    learner.set_state(found, 40_000)
+    np.testing.assert_allclose(found[".contexts.squares"] / found[".contexts.number"], 9)
+    assert found[".seen.squares"] / found[".seen.number"] == pytest.approx(4)
+    assert (found[".seen.distances.number"], found[".contexts.sizes.number"][-1]) == (16, 16)
+    for path in today:
+        if path.endswith("covariance"):
+            np.testing.assert_array_equal(found[path], today[path])

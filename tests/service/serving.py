@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -32,22 +32,31 @@ def free_port() -> int:
 class Serving:
     """One worker; `start` after `kill` is the same worker again, on the same port."""
 
-    def __init__(self, *arguments: str, keys: bool = False, covered: bool = True) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        keys: bool = False,
+        covered: bool = True,
+        errors: Path | None = None,
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._arguments = [*arguments, *([] if keys else ["--without-keys"])]
         self._environment = None if covered else without_coverage()
+        self._errors = errors  # a file that its log is added to
         self.process: subprocess.Popen[str] | None = None
         self.said: list[str] = []
 
     def start(self) -> "Serving":
         command = [sys.executable, "-m", "driftbandits", "serve", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            [*command, *self._arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=self._environment,
-        )
+        with self._errors.open("a") if self._errors else nullcontext() as errors:
+            self.process = subprocess.Popen(
+                [*command, *self._arguments],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=self._environment,
+            )
         assert self.process.stdout
         self.said = []
         while not self.said or "serves at" not in self.said[-1]:

@@ -4,10 +4,12 @@ policy        settings and formulas: start here
 step          one decision, and what is learned from its reward
 state         what is remembered, of all and of one decision
 tracks        mean and width of every arm, by experts of different speed
-kalman, experts    their filters, and how much each is trusted
+kalman, diagonal   their filters, with covariances and without
+experts       how much each is trusted
 advice        the index, with the effect of a streak, and the probabilities
 inverse_gaps  from an index to probabilities
 streaks       the effect of pulling an arm several times in a row
 fourier, gate      a second track with random features, and when to follow it
-seen_rewards  mean and variance of the rewards so far
+seen_rewards, seen_contexts    scales of the rewards and contexts so far
+outliers      which values are too far out to be true
 """

@@ -17,7 +17,7 @@ LEAST = 1e-12  # of a predicted variance
 
 class Bank(NamedTuple):
     mean: Array  # (experts, num_arms, dim) float32
-    covariance: Array  # (experts, num_arms, dim, dim) float32
+    covariance: Array  # (experts, num_arms, dim, dim) float32, or (..., dim) the variances alone
 
 
 class World(NamedTuple):

@@ -21,13 +21,18 @@ evidence. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 
 dimension of the context, but not the horizon, the scale or noise of the rewards, or how they drift.
 
 A late reward reduces only the uncertainty that existed at the pull, not the drift since. An arm
-that becomes available late starts from the mean of all rewards. Time and memory grow with num_arms
-times the square of the context's dimension plus 17.
+that becomes available late starts from the mean of all rewards. A reward counts as at most 30
+deviations from the mean (a single one that is worse is not learned from), and a context number as
+at most 30 times its root mean square. Time and memory grow with num_arms times the square of the
+context's dimension plus 17; with more than 32 context numbers the filters know variances without
+covariances, and time and memory grow with the dimension itself, for more regret (docs/tracker.md).
 
 Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
 rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do
 not drift, about one run in a hundred stays with the second-best arm for long.
 """
+
+from functools import partial
 
 from jax import Array
 
@@ -38,6 +43,7 @@ from driftbandits.policies.tracker.fourier import random_waves
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_state
 from driftbandits.policies.tracker.tracks import Constants, Learning
 
+WIDEST_FULL = 32  # context numbers with full covariances, by default
 FIRST_PULLS, FIRST_PULLS_WITH_CONTEXT = 2, 8
 WAVE_DRIFTS = (0.0, 1e-3)
 WAVE_PRIOR = 1.0
@@ -60,6 +66,7 @@ def tracker(
     effect: float = 0.01,
     randomness: float = 0.1,
     waves: int = 16,
+    covariance: str | None = None,
 ) -> Policy:
     """Kalman filters from static to fast, weighed by their predictions, and one optimistic index.
 
@@ -78,6 +85,8 @@ def tracker(
         effect: chance that the length of a streak has an effect, before evidence; 0 is never.
         randomness: scale of the gaps, in widths; 0 always pulls the arm with the highest index.
         waves: Fourier features of the context in the second bank; 0 leaves it out.
+        covariance: of an arm's coefficients: `full`, or `diagonal` for their variances alone; by
+            default full up to 32 context numbers.
     """
     check.not_negative(randomness=randomness, width=width, growth=growth)
     check.positive(prior=prior, slope_prior=slope_prior, slope_speed=slope_speed, doubt=doubt)
@@ -87,6 +96,9 @@ def tracker(
         first_pulls = FIRST_PULLS_WITH_CONTEXT if spec.context_dim else FIRST_PULLS
     check.integer(first_pulls=first_pulls)
     check_drifts(drifts)
+    if covariance is None:
+        covariance = "full" if spec.context_dim <= WIDEST_FULL else "diagonal"
+    check.known("covariance", covariance, ("full", "diagonal"))
     waves = waves if spec.context_dim else 0
     constants = constants_of_tracks(
         (drifts, WAVE_DRIFTS),
@@ -96,6 +108,7 @@ def tracker(
         slope_prior=slope_prior,
         slope_speed=slope_speed,
         learning=Learning(share=share, memory=memory, doubt=doubt, width=width, growth=growth),
+        diagonal=covariance == "diagonal",
     )
 
     def init(key: Key) -> TrackerState:
@@ -139,6 +152,7 @@ def constants_of_tracks(
     slope_prior: float,
     slope_speed: float,
     learning: Learning,
+    diagonal: bool = False,
 ) -> list[Constants]:
     """Of the track of the context and, if there are more features, of the one that has them too.
 
@@ -150,11 +164,13 @@ def constants_of_tracks(
         slope_prior: variance of a slope.
         slope_speed: how much faster than levels slopes drift.
         learning: of both.
+        diagonal: whether both know variances alone.
     """
     first, second = drifts
     speeds, priors = [slope_speed] * context_dim + [1.0], [slope_prior] * context_dim + [prior]
-    found = [tracks.constants(first, speeds=speeds, prior=priors, learning=learning)]
+    build = partial(tracks.constants, learning=learning, diagonal=diagonal)
+    found = [build(first, speeds=speeds, prior=priors)]
     if more_features:
         speeds, priors = [1.0] * more_features + speeds, [WAVE_PRIOR] * more_features + priors
-        found.append(tracks.constants(second, speeds=speeds, prior=priors, learning=learning))
+        found.append(build(second, speeds=speeds, prior=priors))
     return found

@@ -8,6 +8,7 @@ from jax import Array
 from driftbandits.policies.tracker import tracks
 from driftbandits.policies.tracker.fourier import Waves
 from driftbandits.policies.tracker.gate import Gate, new_gate
+from driftbandits.policies.tracker.seen_contexts import SeenContexts, no_contexts
 from driftbandits.policies.tracker.seen_rewards import SeenRewards, no_rewards
 from driftbandits.policies.tracker.streaks import Effect, Streaks, no_streaks
 from driftbandits.policies.tracker.tracks import Constants, Track
@@ -20,9 +21,10 @@ class TrackerState(NamedTuple):
     streaks: Streaks
     waves: Waves
     pulls: Array  # (num_arms,) int32
-    context_squares: Array  # (context_dim,) float32, sum over the contexts
+    contexts: SeenContexts
     time: Array  # () int32, decisions
     last_reward_time: Array  # () int32, decisions when a reward was last learned
+    restart_time: Array  # () int32, decisions when it last started again
 
 
 class TrackerTicket(NamedTuple):
@@ -45,7 +47,20 @@ def start_state(
         streaks=no_streaks(),
         waves=waves,
         pulls=jnp.zeros(num_arms, jnp.int32),
-        context_squares=jnp.zeros(context_dim),
+        contexts=no_contexts(context_dim),
         time=jnp.int32(0),
         last_reward_time=jnp.int32(0),
+        restart_time=jnp.int32(0),
+    )
+
+
+def start_again(state: TrackerState, constants: list[Constants]) -> TrackerState:
+    """Without what rewards have taught."""
+    streak = state.streaks
+    return state._replace(
+        tracks=tuple(tracks.start(own, state.pulls.size) for own in constants),
+        gate=new_gate(),
+        streaks=no_streaks()._replace(arm=streak.arm, length=streak.length),
+        pulls=jnp.zeros_like(state.pulls),
+        restart_time=state.time,
     )

@@ -10,21 +10,22 @@ from driftbandits.policies.tracker import streaks, tracks
 from driftbandits.policies.tracker.advice import advise, mixed
 from driftbandits.policies.tracker.fourier import wave_features
 from driftbandits.policies.tracker.gate import update_gate
-from driftbandits.policies.tracker.seen_rewards import add_reward, reward_variance
-from driftbandits.policies.tracker.state import TrackerState, TrackerTicket
+from driftbandits.policies.tracker.seen_contexts import add_context
+from driftbandits.policies.tracker.seen_rewards import (
+    SeenRewards,
+    Taken,
+    add_reward,
+    reward_variance,
+)
+from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_again
 from driftbandits.policies.tracker.streaks import Streaks
 from driftbandits.policies.tracker.tracks import Constants, Forecast, Track
 
 
 def see_context(state: TrackerState, context: Array) -> tuple[TrackerState, Array]:
-    """At the start of a decision; with the context in units of its root mean square so far.
-
-    A coordinate that was always 0 stays 0.
-    """
-    time, squares = state.time + 1, state.context_squares + context**2
-    mean_square = squares / time
-    scaled = context / jnp.sqrt(jnp.where(mean_square > 0, mean_square, 1.0))
-    return state._replace(time=time, context_squares=squares), scaled
+    """At the start of a decision; with the context in units of its root mean square so far."""
+    contexts, scaled = add_context(state.contexts, context)
+    return state._replace(time=state.time + 1, contexts=contexts), scaled
 
 
 def features_of(state: TrackerState, scaled: Array) -> tuple[Array, ...]:
@@ -77,7 +78,33 @@ def learn(
     state: TrackerState, constants: list[Constants], ticket: TrackerTicket, reward: Array
 ) -> TrackerState:
     """After the reward of one decision, at once or late."""
-    seen, relative = add_reward(state.seen, reward)
+    seen, taken = add_reward(state.seen, reward)
+    state = chosen(taken.restarts, start_again(state, constants), state)
+    state, ticket = of_this_start(state, ticket)
+    after = learn_taken(state, constants, ticket, taken, seen)
+    return chosen(taken.believed, after, state)._replace(seen=seen)
+
+
+def of_this_start(state: TrackerState, ticket: TrackerTicket) -> tuple[TrackerState, TrackerTicket]:
+    """A decision from before the last start is a pull since, whose effect is not known."""
+    earlier = ticket.time <= state.restart_time
+    pulls = jnp.where(earlier, count_pull(state.pulls, ticket.arm), state.pulls)
+    return state._replace(pulls=pulls), ticket._replace(repeats=ticket.repeats & ~earlier)
+
+
+def chosen(condition: Array, yes: TrackerState, no: TrackerState) -> TrackerState:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def learn_taken(
+    state: TrackerState,
+    constants: list[Constants],
+    ticket: TrackerTicket,
+    taken: Taken,
+    seen: SeenRewards,
+) -> TrackerState:
+    """What a reward teaches as what it counts as; `seen` has it already."""
+    relative = taken.relative
     judges, steps = ~ticket.first_pull, state.time - state.last_reward_time
     forecasts = forecast_all(state, constants, ticket)
     learned = [
@@ -97,10 +124,9 @@ def learn(
     doubt = constants[0].learning.doubt
     return state._replace(
         tracks=tuple(tracks.set_level(track, never_pulled, seen.mean) for track in learned),
-        gate=update_gate(state.gate, ticket.follows, relative, judges),
-        seen=seen,
+        gate=update_gate(state.gate, ticket.follows, relative, judges & taken.usual),
         streaks=learn_streak(
-            state.streaks, ticket, state.tracks[0], forecasts[0], reward=relative, doubt=doubt
+            state.streaks, ticket, state.tracks[0], forecasts[0], taken=taken, doubt=doubt
         ),
         last_reward_time=state.time,
     )
@@ -128,12 +154,12 @@ def learn_streak(
     track: Track,
     forecast: Forecast,
     *,
-    reward: Array,
+    taken: Taken,
     doubt: float,
 ) -> Streaks:
-    """Evidence for an effect of the streak, from a pull in a row."""
+    """Evidence for an effect of the streak, from a pull in a row; an outlier is none."""
     experts = track.experts
-    error = reward - experts.weights @ forecast.mean
+    error = taken.relative - experts.weights @ forecast.mean
     noise = experts.noise[0]  # of the static expert
     weighed = streaks.add_evidence(
         known,
@@ -143,5 +169,5 @@ def learn_streak(
         noise=noise,
         freedom=experts.error_count + doubt,
     )
-    counts = ticket.repeats & ~ticket.first_pull
+    counts = ticket.repeats & ~ticket.first_pull & taken.usual
     return jax.tree.map(lambda new, old: jnp.where(counts, new, old), weighed, known)

@@ -3,6 +3,7 @@
 One track is one set of features: its bank of filters, and how much each expert is trusted.
 """
 
+from types import ModuleType
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.policies.tracker import experts, kalman
+from driftbandits.policies.tracker import diagonal, experts, kalman
 from driftbandits.policies.tracker.experts import Experts
 from driftbandits.policies.tracker.kalman import Bank, World
 
@@ -36,6 +37,11 @@ class Constants(NamedTuple):
     world: World
     belief: Array  # (experts,) weights before any reward
     learning: Learning
+    diagonal: bool  # whether the filters know variances alone, without covariances
+
+    @property
+    def filters(self) -> ModuleType:
+        return diagonal if self.diagonal else kalman
 
 
 class Forecast(NamedTuple):
@@ -47,18 +53,25 @@ class Forecast(NamedTuple):
 
 
 def constants(
-    drifts: tuple[float, ...], *, speeds: list[float], prior: list[float], learning: Learning
+    drifts: tuple[float, ...],
+    *,
+    speeds: list[float],
+    prior: list[float],
+    learning: Learning,
+    diagonal: bool = False,
 ) -> Constants:
     """Of experts with these drifts; `speeds` and `prior` have a number for each feature."""
     halves = 2.0 ** -np.arange(len(drifts))
     with jax.ensure_compile_time_eval():  # a policy that is built while tracing outlives the trace
         belief = jnp.asarray(halves / halves.sum(), jnp.float32)
         world = World(*(jnp.asarray(x, jnp.float32) for x in (drifts, speeds, prior)))
-    return Constants(world, belief, learning)
+    return Constants(world, belief, learning, diagonal)
 
 
 def start(constants: Constants, num_arms: int) -> Track:
-    return Track(kalman.start(constants.world, num_arms), experts.start(constants.belief))
+    return Track(
+        constants.filters.start(constants.world, num_arms), experts.start(constants.belief)
+    )
 
 
 def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple[Array, Array]:
@@ -68,7 +81,7 @@ def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple
     width grows with the logarithm of its share, which stays bounded where experts forget.
     """
     weights, noise, settings = track.experts.weights, track.experts.noise, constants.learning
-    means, variances = kalman.predict(track.bank, features)
+    means, variances = constants.filters.predict(track.bank, features)
     mean = weights @ means
     variance = weights @ (noise[:, None] * variances + (means - mean) ** 2)
     known = jnp.sum(weights * noise) / variance
@@ -83,7 +96,7 @@ def forecast_reward(
 
     The reward says nothing about that drift: of the variance only the rest counts.
     """
-    mean, variance, along = kalman.predict_arm(track.bank, arm, features)
+    mean, variance, along = constants.filters.predict_arm(track.bank, arm, features)
     drifts, speeds, _ = constants.world
     drifted = drift_steps * drifts * jnp.sum(speeds * features**2)
     known = jnp.clip(1 - drifted / variance, 0.0, 1.0)
@@ -124,9 +137,10 @@ def learn(
         before, errors, variance, doubt=doubt, memory=memory, reward_variance=reward_variance
     )
     restart = jnp.where(judges, jnp.minimum(share * belief / weights, 1.0), 0.0)
-    bank = kalman.correct(track.bank, arm, errors, forecast.gain, 1 + variance)
-    bank = kalman.mix(bank, weights, after.noise, restart)
-    return Track(kalman.pass_time(bank, constants.world, steps), after._replace(weights=weights))
+    filters = constants.filters
+    bank = filters.correct(track.bank, arm, errors, forecast.gain, 1 + variance)
+    bank = filters.mix(bank, weights, after.noise, restart)
+    return Track(filters.pass_time(bank, constants.world, steps), after._replace(weights=weights))
 
 
 def set_level(track: Track, arms: Array, level: Array) -> Track:

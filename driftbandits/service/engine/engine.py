@@ -9,7 +9,6 @@ be forgotten. A bandit whose turn is over before it is done goes on in the next 
 import asyncio
 import logging
 import os
-import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from driftbandits.service.engine.commands import (
     resolve,
 )
 from driftbandits.service.engine.committer import Committer, Served
+from driftbandits.service.engine.inbox import Inbox
 from driftbandits.service.engine.lease_keeper import LeaseKeeper, Lost, Orphaned
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.log_deleter import LogDeleter
@@ -46,7 +46,6 @@ from driftbandits.service.store.store import Store
 log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
-GROUP = 500  # events in one transaction, about: the next group need not wait for long
 WORTH_A_THREAD = 100  # events of a group that are written in the background
 LAST_WAIT = 10.0  # seconds, when it stops
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
@@ -62,13 +61,11 @@ class Engine:
         self.clock = Clock()
         self._turns = Turns()
         self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
-        self._inbox: queue.SimpleQueue[Call | Loaded | Lost | Orphaned | None]
-        self._inbox = queue.SimpleQueue()
-        report = self._inbox.put
+        self._inbox = Inbox()
         self._background = ThreadPoolExecutor(2, "driftbandits-background")
-        self._reviver = Reviver(store, worker, metrics, self._background, report)
+        self._reviver = Reviver(store, worker, metrics, self._background, self._inbox.put)
         self._snapshots = SnapshotWriter(store, metrics, self._background)
-        self._leases = LeaseKeeper(store, worker, self._reviver, report)
+        self._leases = LeaseKeeper(store, worker, self._reviver, self._inbox.put)
         self._committer = Committer(store, metrics, self._send_replies)
         self._deleter = LogDeleter(store)
         self._stopped = threading.Event()
@@ -109,8 +106,7 @@ class Engine:
     def _end_background(self) -> None:
         """Waits for what is being written or revived, but not for long: the log has everything."""
         end = partial(self._background.shutdown, cancel_futures=True)
-        waiting = threading.Thread(target=end, daemon=True)
-        waiting.start()
+        (waiting := threading.Thread(target=end, daemon=True)).start()
         waiting.join(LAST_WAIT)
 
     # The thread
@@ -119,7 +115,7 @@ class Engine:
         try:
             while not self._is_over():
                 self._beat = time.monotonic()
-                self._round(self._collect())
+                self._round(self._inbox.collect(0 if self._turns else TICK))
             self._finish()
         except BaseException:
             log.critical("the engine has failed; the log has everything", exc_info=True)
@@ -147,30 +143,6 @@ class Engine:
             self.live_bandits.clear()  # they may be ahead of the log, which they are revived from
             calls += self._turns.clear()
             self._send_replies([Reply(call, errors.broken_policy(call.bandit)) for call in calls])
-
-    def _collect(self) -> list[Any]:
-        """Everything that has come in; if no bandit is at work, after waiting for the first."""
-        items: list[Any] = []
-        size = 0
-        try:
-            item = self._inbox.get(block=not self._turns, timeout=TICK)
-            self._let_others_in()
-            while True:
-                items.append(item)
-                size += item.size if isinstance(item, Call) else 1
-                if size >= GROUP:
-                    break
-                item = self._inbox.get_nowait()
-        except queue.Empty:
-            pass
-        return items
-
-    def _let_others_in(self) -> None:
-        """Hands over the interpreter while more is coming in: larger groups cost less."""
-        before = -1
-        while self._inbox.qsize() > before:
-            before = self._inbox.qsize()
-            time.sleep(0)
 
     def _take_in(self, loaded: Loaded) -> list[Call]:
         """The calls for a bandit that is here now; where it is not, they are refused."""
@@ -242,13 +214,15 @@ class Engine:
 
     def _go_on(self, work: Work) -> None:
         """With the calls that came meanwhile."""
-        command = work.behind[0].command
-        if isinstance(command, Delete):
+        first, *rest = work.behind
+        if isinstance(first.command, Delete | Correct):
             self._finish()
-            self._delete(work.live, *work.behind)
-        elif isinstance(command, Correct):
-            self._finish()
-            self._correct(work.live, command, *work.behind)
+            if isinstance(first.command, Correct):
+                self._correct(work.live, first, first.command)
+            else:
+                self._delete(work.live, first)
+            for call in rest:
+                self._inbox.put(call)
         else:
             self._begin(work.live.row.name, work.behind, self.clock.now())
 
@@ -287,7 +261,7 @@ class Engine:
             else:
                 live.watch(entry.events)
 
-    def _correct(self, live: LiveBandit, command: Correct, call: Call, *rest: Call) -> None:
+    def _correct(self, live: LiveBandit, call: Call, command: Correct) -> None:
         """Logs what the reward should have been; then the bandit is rebuilt from its log."""
         try:
             reply = Reply(call, live.correct(*command, live.book.now, self._find))
@@ -302,21 +276,16 @@ class Engine:
         if entry.events:
             self._drop(live.row.name, live.lease)
             self._revive(live.row.name)
-        for other in rest:
-            self._inbox.put(other)
 
-    def _delete(self, live: LiveBandit, first: Call, *rest: Call) -> None:
-        """The first call's command; the others are queued again."""
+    def _delete(self, live: LiveBandit, call: Call) -> None:
         self._drop(live.row.name, live.lease)
         try:
             done = self.store.delete_bandit(live.lease)
-            self._send_replies([Reply(first, None if done else errors.moving())])
+            self._send_replies([Reply(call, None if done else errors.moving())])
             self._deleter.wake()
         except SQLAlchemyError as error:
             log.warning("not deleted: %s", first_line(error))
-            self._send_replies([Reply(first, errors.no_database())])
-        for call in rest:
-            self._inbox.put(call)
+            self._send_replies([Reply(call, errors.no_database())])
 
     def _send_replies(self, replies: list[Reply]) -> None:
         if replies:

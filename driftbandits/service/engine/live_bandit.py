@@ -4,10 +4,8 @@ What is asked of it becomes events for the log and answers, which are given only
 are committed. The log is its memory of past decisions.
 """
 
-import secrets
 import time
-from builtins import id as identity
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -25,9 +23,10 @@ from driftbandits.agents.reward_verdicts import (
 )
 from driftbandits.check import InputError
 from driftbandits.logs.corrections import Corrections, as_corrected
-from driftbandits.logs.events import FLOAT, past_decision, probability_table
+from driftbandits.logs.events import past_decision, probability_table
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
+from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
 from driftbandits.service.engine.monitor import Monitor
 from driftbandits.service.engine.pace import Pace, decision_steps
 from driftbandits.service.engine.snapshot_chain import NextSnapshot, SnapshotChain
@@ -44,15 +43,6 @@ from driftbandits.service.store.records import (
 MOST_ARMS = 1000
 Result = TypeVar("Result")
 Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
-
-
-class MadeDecision(Struct):
-    """The chosen arm, its probability, and those of all arms."""
-
-    id: str
-    arm: str
-    probability: float
-    probabilities: dict[str, float]
 
 
 class Corrected(Struct):
@@ -151,34 +141,9 @@ class LiveBandit:
     def _note_decisions(
         self, new: Mapping[str, PolicyInput], now: float
     ) -> dict[str, MadeDecision]:
-        """Events and answers; probabilities and masks are often the same object for many."""
-        waiting, names, made = self.book.open.waiting, self.book.arms.names, {}
-        masks: dict[int, bytes] = {}
-        shared: dict[int, tuple[bytes, dict[str, float]]] = {}
-        for seq, (id, (context, available)) in enumerate(new.items(), self._next_seq):
-            arm, probabilities = waiting[id].arm, waiting[id].probabilities
-            mask = masks.get(identity(available))
-            if mask is None:
-                mask = masks[identity(available)] = available[: len(names)].tobytes()
-            if identity(probabilities) not in shared:
-                by_name = dict(zip(names, probabilities.tolist(), strict=True))
-                shared[identity(probabilities)] = probabilities.tobytes(), by_name
-            logged, by_name = shared[identity(probabilities)]
-            name = names[arm]
-            made[id] = MadeDecision(id, name, by_name[name], by_name)
-            event = Event(
-                seq=seq,
-                kind="decision",
-                time=now,
-                id=id,
-                arm=arm,
-                probability=by_name[name],
-                probabilities=logged,
-                context=context.astype(FLOAT).tobytes() if context.size else b"",
-                available=mask,
-            )
-            self.events.append(event)
-        return made
+        answers, events = noted(self.book, new, now, self._next_seq)
+        self.events += events
+        return answers
 
     # Rewards
 
@@ -323,12 +288,6 @@ class LiveBandit:
         assert not self.events, "a snapshot holds committed events only"
         self.snapshot_seq = self.seq
         return self.snapshots.next(self.book, self.seq)
-
-
-def new_ids(count: int) -> Iterator[str]:
-    """In the order of time, so that an index grows at its end; then 60 random bits each."""
-    moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
-    return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))
 
 
 def at_once(steps: Generator[None, None, Result]) -> Result:

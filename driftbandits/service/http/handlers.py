@@ -26,6 +26,7 @@ from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
 from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
+from driftbandits.service.http.inputs import checked, pair, points_of
 from driftbandits.service.http.loading import wait_until_loaded
 from driftbandits.service.http.protocol import Request, Response, json_response
 from driftbandits.service.http.readiness import Readiness
@@ -209,29 +210,10 @@ class Handlers:
         return json_response(200, {"status": "ready"})
 
 
-def checked(given: list[m.NewDecision]) -> list[m.NewDecision]:
-    for each in given:
-        if each.id is not None:
-            checks.name("id", each.id)
-    return given
-
-
-def pair(body: m.NewReward) -> tuple[str, float]:
-    """Length and size were looked at when it was decoded."""
-    id = body.id if body.id.isprintable() else checks.name("id", body.id)
-    return id, body.reward + 0.0  # no negative zero
-
-
 def learned(body: m.NewReward, status: RewardStatus | ApiError) -> dict[str, Any]:
     if isinstance(status, ApiError):
         return {"id": body.id, "error": status.as_json()}
     return {"id": body.id, "reward": body.reward, "status": status}
-
-
-def points_of(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1000:
-        raise errors.bad_value(f"points must be a whole number of 1 to 1000, got {text!r}")
-    return int(text[:9])
 
 
 def same_settings(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:

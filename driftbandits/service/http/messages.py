@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from driftbandits.agents.checks import LARGEST_NUMBER
-from driftbandits.service.engine.live_bandit import MadeDecision
+from driftbandits.service.engine.made_decisions import MadeDecision
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 BanditName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^/]+$")]

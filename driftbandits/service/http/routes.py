@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from driftbandits.service.engine.live_bandit import Corrected, MadeDecision
+from driftbandits.service.engine.live_bandit import Corrected
+from driftbandits.service.engine.made_decisions import MadeDecision
 from driftbandits.service.http import messages as m
 
 

@@ -42,3 +42,10 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def database_file(engine: sa.Engine) -> DatabaseFile | None:
+    """None where the database is a server's."""
+    if engine.dialect.name != "sqlite":
+        return None
+    return DatabaseFile(Path(engine.url.database or ""))

@@ -1,5 +1,7 @@
 """What the store keeps, as the rest of the service sees it."""
 
+import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 KINDS = (
@@ -81,3 +83,8 @@ class Snapshot(NamedTuple):
 
 
 Found = dict[str, LoggedDecision]  # by id
+
+
+def as_bandit(row: Sequence[Any]) -> BanditRow:
+    id, name, config, created, owner, url, alive = row
+    return BanditRow(id, name, json.loads(config), created, owner, url, bool(alive))

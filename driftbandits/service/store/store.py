@@ -7,18 +7,17 @@ again.
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from math import inf
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
-from driftbandits.service.store import deletion, event_log, health, leases, snapshots
+from driftbandits.service.store import deletion, event_log, health, key_table, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
 from driftbandits.service.store.records import (
     BanditRow,
@@ -29,15 +28,9 @@ from driftbandits.service.store.records import (
     Lease,
     LoggedDecision,
     Snapshot,
+    as_bandit,
 )
-from driftbandits.service.store.schema import (
-    KEPT,
-    bandits,
-    events,
-    keys,
-    now,
-    workers,
-)
+from driftbandits.service.store.schema import KEPT, bandits, events, now, workers
 from driftbandits.service.store.versions import (
     OlderWorkersError,
     check_version,
@@ -68,7 +61,7 @@ class Store:
                 self._check_tables(url)
             else:
                 self._create_tables()
-            self._file = database_file(self._engine)
+            self._file = health.database_file(self._engine)
         except BaseException:
             self.close()
             raise
@@ -272,30 +265,22 @@ class Store:
     # keys
 
     def add_key(self, digest: str, role: str, label: str) -> None:
-        values = {"digest": digest, "role": role, "label": label, "created": now()}
         with self._writing() as connection:
-            connection.execute(sa.insert(keys).values(values))
+            key_table.add(connection, digest, role, label)
 
     def keys(self) -> list[KeyRow]:
         """All, the oldest first."""
         with self._reading() as connection:
-            query = sa.select(keys).order_by(keys.c.created, keys.c.digest)
-            return [KeyRow._make(row) for row in connection.execute(query)]
+            return key_table.all_keys(connection)
 
     def key_role(self, digest: str) -> str | None:
         with self._reading() as connection:
-            return connection.scalar(sa.select(keys.c.role).where(keys.c.digest == digest))
+            return key_table.role_of(connection, digest)
 
     def revoke_key(self, digest_prefix: str) -> bool:
         """Revokes the key whose digest has this prefix; False if there is none."""
         with self._writing() as connection:
-            beginning = sa.func.substr(keys.c.digest, 1, len(digest_prefix))
-            query = sa.select(keys.c.digest).where(beginning == digest_prefix)
-            found = connection.scalars(query).all()
-            if len(found) > 1 or not digest_prefix:
-                fail("digest", "the start of exactly one key's digest", digest_prefix)
-            connection.execute(sa.delete(keys).where(keys.c.digest.in_(found)))
-            return bool(found)
+            return key_table.revoke(connection, digest_prefix)
 
     def check_health(self) -> None:
         """Raises if nothing can be written, or what is written would be lost."""
@@ -306,15 +291,3 @@ class Store:
 
     def close(self) -> None:
         self._engine.dispose()
-
-
-def as_bandit(row: Sequence[Any]) -> BanditRow:
-    id, name, config, created, owner, url, alive = row
-    return BanditRow(id, name, json.loads(config), created, owner, url, bool(alive))
-
-
-def database_file(engine: sa.Engine) -> health.DatabaseFile | None:
-    """None where the database is a server's."""
-    if engine.dialect.name != "sqlite":
-        return None
-    return health.DatabaseFile(Path(engine.url.database or ""))

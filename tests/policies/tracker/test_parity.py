@@ -21,7 +21,8 @@ OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING
 @jax.vmap
 def means_and_widths(track, features):
     """Of all steps."""
-    return tracks.mean_and_width(track, OPTIMISM, features)
+    variances_alone = track.bank.covariance.ndim == track.bank.mean.ndim
+    return tracks.mean_and_width(track, OPTIMISM._replace(diagonal=variances_alone), features)
 
 
 def jumping(rng):
@@ -33,6 +34,13 @@ def jumping(rng):
 
 def far_away(rng):
     return (1000 + 50 * coins(rng)).astype(np.float32)
+
+
+def with_outliers(rng):
+    """Whatever was pulled: the third reward of all, a single one, and two that come in a row."""
+    rewards = coins(rng)
+    rewards[2], rewards[400], rewards[900:902] = -1e4, -1e6, 3e38
+    return rewards
 
 
 def nothing(rng):
@@ -59,7 +67,10 @@ def same_track(track, twin, first, unit):
     means = twin.m.copy()
     means[..., -1] -= first
     agree(track.bank.mean, means, 5e-3 * unit, "a mean")
-    agree(track.bank.covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
+    covariance = track.bank.covariance
+    if twin.diagonal:
+        covariance = covariance[..., None] * np.eye(twin.d)
+    agree(covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
     agree(track.experts.weights, twin.w, 5e-3, "a weight")
     agree(track.experts.noise, twin.s2, 2e-3 * twin.s2 + 1e-5 * unit**2, "a noise level")
     agree(track.experts.error_count, twin.sn, 1e-2, "the number of rewards")
@@ -83,16 +94,15 @@ def same_gate(gate, twin, first, unit):
     agree(gate.squares / unit**2, twin.squares / unit**2, 1e-3 * STEPS, "squares at the gate")
 
 
-def units_of(rewards):
-    """Of every step: the standard deviation of the rewards before it, if they differ."""
-    before = [rewards[:t].astype(float) for t in range(len(rewards))]
-    return [past.std() if past.size and np.ptp(past) else 1.0 for past in before]
+def unit_of(rewards):
+    """Their standard deviation, if they differ."""
+    return np.std(rewards) if rewards and np.ptp(rewards) else 1.0
 
 
 def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS):
     """How many steps had probabilities to compare: those where the best index is clear."""
     game = play(name, spec, rewards, masks, contexts, limit=limit)
-    ticket, units, compared = game.decisions.ticket, units_of(game.rewards), 0
+    ticket, compared = game.decisions.ticket, 0
     gated = isinstance(twin, Gated)
     twins = twin.tracks if gated else (twin,)
     main = twins[0]
@@ -101,7 +111,7 @@ def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS):
         for track, features in zip(game.states.tracks, ticket.features, strict=True)
     ]
     for t, arm, reward in game.pulls():
-        available, unit = masks[t], units[t]
+        available, unit = masks[t], unit_of(main.rewards)
         first = main.rewards[0] if t else 0.0
         probabilities = twin.act(contexts[t].astype(float), available)
         assert ticket.first_pull[t] == main.forced
@@ -140,6 +150,7 @@ CASES = {  # after so many pulls in a row an arm pays nothing
     "limit of 5": (coins, False, 5),
     "limit of 5 and masks": (coins, True, 5),
     "1000 + 50 x": (far_away, False, STEPS),
+    "outliers": (with_outliers, False, STEPS),
 }
 
 
@@ -151,6 +162,9 @@ def test_without_a_context(case):
     twin = Ours(5, 0)
     compared = compare("tracker", COINS, twin, rewards, nothing(rng), masks, limit)
     assert compared > 0.8 * STEPS
+    if case == "outliers":
+        assert twin.seen.alert > 0
+        assert max(twin.rewards) < 1000
     if limit < STEPS:
         assert twin.chance(5, twin.pslab) > 0.9
         assert twin.ge[5] / twin.gn[5] < -0.2
@@ -181,9 +195,27 @@ def test_a_wheel_without_waves():
     assert compared > 0.8 * STEPS
 
 
+def test_variances_alone():
+    rng = np.random.default_rng(8)
+    contexts, rewards = jumping_wheel(rng)
+    masks, twin = masks_for(rng, 5, masked=False), Ours(5, 2, diagonal=True)
+    name = 'tracker(waves=0, covariance="diagonal")'
+    assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+
+
+def test_contexts_with_outliers():
+    rng = np.random.default_rng(7)
+    contexts, rewards = jumping_wheel(rng)
+    contexts[0, 0], contexts[2, 1], contexts[500, 0], contexts[800:803, 1] = 1e6, 1e4, 3e38, -1e3
+    masks, twin = masks_for(rng, 5, masked=False), Ours(5, 2)
+    assert compare("tracker(waves=0)", WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+    assert max(twin.coordinates[0].counted) < 100
+
+
 def test_a_wheel_with_waves():
     rng = np.random.default_rng(5)
     contexts, rewards = jumping_wheel(rng)
+    rewards[700] = 1e6
     masks = masks_for(rng, 5, masked=True)
     waves = compiled("tracker", WHEEL)[0](KEY).waves
     first = Ours(5, 2)

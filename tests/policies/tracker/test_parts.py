@@ -184,8 +184,9 @@ def test_seen_rewards(shift):
     rewards = shift + np.round(np.random.default_rng(5).standard_normal(300) * 64) / 64
     seen = seen_rewards.no_rewards()
     for reward in rewards:
-        seen, relative = add_reward(seen, np.float32(reward))
-    assert relative == rewards[-1] - rewards[0]
+        seen, taken = add_reward(seen, np.float32(reward))
+        assert (taken.believed, taken.restarts) == (True, False)
+    assert taken.relative == rewards[-1] - rewards[0]
     assert seen.mean == pytest.approx(rewards.mean() - rewards[0], abs=1e-5)
     assert seen_rewards.reward_variance(seen) == pytest.approx(rewards.var(), rel=1e-4)
 

@@ -239,6 +239,14 @@ def test_coins_have_no_effect_of_streaks():
     assert np.mean(chance < 0.5) >= 0.99
 
 
+@pytest.mark.parametrize(("dim", "full"), [(32, True), (33, False)])
+def test_wide_contexts_have_variances_alone(dim, full):
+    spec = FREE._replace(context_dim=dim)
+    state = jax.eval_shape(build_policy("tracker", spec).init, KEY)
+    for track in state.tracks:
+        assert (track.bank.covariance.ndim == 4) == full
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -251,6 +259,10 @@ def test_coins_have_no_effect_of_streaks():
         ("share=1.5", r"share must be a probability in \[0, 1\], got 1.5"),
         ("effect=-0.1", r"effect must be a probability in \[0, 1\], got -0.1"),
         ("prior=0", "prior must be a positive number, got 0"),
+        (
+            "covariance='full '",
+            "covariance must be one of full, diagonal, got 'full '; did you mean",
+        ),
         ("waves=-1", "waves must be a whole number of at least 0, got -1"),
     ],
 )

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.stats import norm
 
 from tests.policies.transcriptions.classic import best_of
+from tests.policies.transcriptions.outliers import SeenCoordinate, SeenRewards
 
 NB = 40
 EXACT = 24  # streaks of length 0 to 23 have a bucket each
@@ -70,30 +71,42 @@ class Tracker:
         gs=0.999,
         a0=2.0,
         pslab=0.01,
+        diagonal=False,
     ):
         self.J, self.K, self.d = len(q), num_arms, context_dim + 1
         halves = 0.5 ** np.arange(self.J)
         self.q = np.array(q, float)
         self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
         self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
-        self.pslab = pslab
+        self.pslab, self.diagonal = pslab, diagonal
         self.n0 = (8 if context_dim else 2) if n0 is None else n0
         self.prior = np.array([px] * context_dim + [p0])
         self.s = np.array([xq] * context_dim + [1.0])
+        self.seen, self.coordinates = SeenRewards(), [SeenCoordinate() for _ in range(context_dim)]
+        self.last, self.streak, self.steps = None, 0, 0
+        self.start()
 
+    def start(self):
+        """Before the first reward, and again if the first ones were in the wrong units."""
         self.m = np.zeros((self.J, self.K, self.d))
         self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
         self.w = self.pi.copy()
         self.s2, self.ss, self.sn = np.ones(self.J), np.zeros(self.J), np.zeros(self.J)
-        self.logodds = np.full(NB, math.log(pslab / (1 - pslab)) if pslab else -math.inf)
-        self.gn, self.ge = np.zeros(NB), np.zeros(NB)
-        self.pulls, self.last, self.streak = np.zeros(num_arms, int), None, 0
-        self.contexts, self.squares, self.rewards = 0, 0.0, []
+        self.logodds, self.gn, self.ge = self.no_evidence(), np.zeros(NB), np.zeros(NB)
+        self.pulls = np.zeros(self.K, int)
+
+    def no_evidence(self):
+        return np.full(NB, math.log(self.pslab / (1 - self.pslab)) if self.pslab else -math.inf)
+
+    @property
+    def rewards(self):
+        """As what they counted."""
+        return self.seen.counted
 
     def act(self, context, available=None):
         """The arms' probabilities; the index, without the effect, stays to be looked at."""
         available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
-        self.z = self.features(np.array(context, float))
+        self.z, self.steps = self.features(np.array(context, float)), self.steps + 1
 
         z, w, s2 = self.z, self.w, self.s2
         self.pm = self.m @ z
@@ -122,10 +135,7 @@ class Tracker:
         return (1 - self.ps) * plain + self.ps * affected
 
     def features(self, x):
-        self.contexts += 1
-        self.squares = self.squares + x**2
-        rms = np.sqrt(self.squares / self.contexts)
-        return np.append(x / np.where(rms > 0, rms, 1), 1.0)
+        return np.array([*(seen.add(i) for seen, i in zip(self.coordinates, x, strict=True)), 1.0])
 
     def effect(self):
         """Of a streak of length b: the chance that there is one, and its size."""
@@ -135,19 +145,29 @@ class Tracker:
         return best_of(index, available)
 
     def learn(self, arm, reward):
-        a, r = arm, reward
-        if not self.rewards:
+        r, believed, restarts = self.seen.add(reward)
+        if restarts:
+            self.start()
+            self.pm, self.pv = self.m @ self.z, np.maximum(self.P @ self.z @ self.z, 1e-12)
+        if believed:
+            self.learn_from(arm, r, knows_effect=not restarts)
+        self.streak = self.streak + 1 if arm == self.last else 1
+        self.last = arm
+        self.pulls[arm] += 1
+        if believed:
+            self.m[:, self.pulls == 0, -1] = np.mean(self.rewards)
+
+    def learn_from(self, a, r, knows_effect):
+        if len(self.rewards) == 1:
             self.m[:, :, -1] = r
             self.pm[:, a] = r
-        self.rewards.append(r)
-        rewards = np.array(self.rewards)
-        rm, vtot = rewards.mean(), rewards.var() + 1e-12
+        vtot = np.var(self.rewards) + 1e-12
         pm, pv = self.pm[:, a], self.pv[:, a]
 
         y = r
-        if self.streak > 0 and a == self.last:
+        if self.streak > 0 and a == self.last and knows_effect:
             y = r - self.ps * self.g
-            if self.pslab:
+            if self.pslab and self.seen.usual:
                 self.learn_effect(r - self.w @ pm, pv)
 
         e, nu, v = y - pm, self.sn + self.a0, self.s2 * (1 + pv)
@@ -162,12 +182,10 @@ class Tracker:
         self.P[:, a] -= outer(h) / (1 + pv)[:, None, None]
         if not self.forced:
             self.mix()
+        if self.diagonal:
+            self.P *= np.eye(self.d)
         self.pass_time()
-
-        self.streak = self.streak + 1 if a == self.last else 1
-        self.last = a
-        self.pulls[a] += 1
-        self.m[:, self.pulls == 0, -1] = rm
+        self.steps = 0
 
     def learn_effect(self, e, pv):
         """Spike and slab: has a streak of length b an effect, shared by the arms?"""
@@ -199,7 +217,8 @@ class Tracker:
     def pass_time(self):
         i = np.arange(self.d)
         room = np.maximum(0, 1 - self.P[:, :, i, i] / self.prior)
-        self.P[:, :, i, i] += self.q[:, None, None] * self.s * room
+        gained = np.minimum(self.steps * self.q[:, None, None] * self.s, self.prior)
+        self.P[:, :, i, i] += gained * room
 
 
 class Ours(Tracker):
@@ -213,7 +232,9 @@ class Ours(Tracker):
     def __init__(self, num_arms, context_dim, randomness=0.1, **constants):
         super().__init__(num_arms, context_dim, **constants)
         self.randomness = randomness
-        self.logodds = np.zeros(NB)
+
+    def no_evidence(self):
+        return np.zeros(NB)
 
     def chance(self, b, prior):
         odds = math.exp(self.logodds[b]) * prior / (1 - prior)
@@ -257,7 +278,7 @@ class Waved(Ours):
         waves, dim = directions.shape
         super().__init__(first.K, dim + waves, q=q, n0=first.n0, **constants)
         self.prior[:waves], self.s[:waves] = p_waves, 1
-        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        self.start()
         self.first, self.directions, self.phases = first, directions, phases
 
     def features(self, x):  # noqa: ARG002
@@ -293,10 +314,14 @@ class Gated:
         return [best[arm] > 0 for best in self.bests]
 
     def learn(self, arm, reward, followed):
-        if not self.tracks[0].forced and followed[0] != followed[1]:
-            self.counted.append((int(followed[1]), reward))
+        forced = self.tracks[0].forced
         for track in self.tracks:
             track.learn(arm, reward)
+        usual = self.tracks[0].seen.usual
+        if len(self.tracks[0].rewards) == 1:  # for the first time, or again
+            self.counted = []
+        if usual and not forced and followed[0] != followed[1]:
+            self.counted.append((int(followed[1]), self.tracks[0].rewards[-1]))
 
     def second_pays_more(self):
         """Their means are normal, with one more reward each than they have in doubt."""

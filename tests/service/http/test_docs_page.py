@@ -16,7 +16,7 @@ __all__ = ["browser", "place", "tab"]  # fixtures: pytest finds them by name
 
 ORDER = [
     "create", "bandits", "bandit", "add_arm", "retire_arm", "restore_arm", "decide", "decide_batch",
-    "reward", "reward_batch", "log", "series", "metrics", "healthy", "ready", "delete",
+    "reward", "reward_batch", "correct", "log", "series", "metrics", "healthy", "ready", "delete",
 ]  # fmt: skip
 
 

@@ -1,0 +1,70 @@
+"""Decisions that were just made, as they are answered and as they are logged."""
+
+import secrets
+import time
+from builtins import id as identity
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from driftbandits.agents.decision_book import DecisionBook
+from driftbandits.agents.requests import PolicyInput
+from driftbandits.logs.events import FLOAT
+from driftbandits.service.store.records import Event
+
+
+class MadeDecision(Struct):
+    """The chosen arm, its probability, and those of all arms."""
+
+    id: str
+    arm: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+class Noted(NamedTuple):
+    answers: dict[str, MadeDecision]  # by id
+    events: list[Event]
+
+
+def noted(book: DecisionBook, new: Mapping[str, PolicyInput], now: float, first: int) -> Noted:
+    """Answers, and events from that seq on, of decisions that are open.
+
+    Probabilities and masks are often the same object for many.
+    """
+    waiting, names = book.open.waiting, book.arms.names
+    answers: dict[str, MadeDecision] = {}
+    events: list[Event] = []
+    masks: dict[int, bytes] = {}
+    shared: dict[int, tuple[bytes, dict[str, float]]] = {}
+    for seq, (id, (context, available)) in enumerate(new.items(), first):
+        arm, probabilities = waiting[id].arm, waiting[id].probabilities
+        mask = masks.get(identity(available))
+        if mask is None:
+            mask = masks[identity(available)] = available[: len(names)].tobytes()
+        if identity(probabilities) not in shared:
+            by_name = dict(zip(names, probabilities.tolist(), strict=True))
+            shared[identity(probabilities)] = probabilities.tobytes(), by_name
+        logged, by_name = shared[identity(probabilities)]
+        name = names[arm]
+        answers[id] = MadeDecision(id, name, by_name[name], by_name)
+        event = Event(
+            seq=seq,
+            kind="decision",
+            time=now,
+            id=id,
+            arm=arm,
+            probability=by_name[name],
+            probabilities=logged,
+            context=context.astype(FLOAT).tobytes() if context.size else b"",
+            available=mask,
+        )
+        events.append(event)
+    return Noted(answers, events)
+
+
+def new_ids(count: int) -> Iterator[str]:
+    """In the order of time, so that an index grows at its end; then 60 random bits each."""
+    moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
+    return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))
