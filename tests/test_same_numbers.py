@@ -1,9 +1,8 @@
 """What the software computes stays the same to the bit, however its code is arranged.
 
-The digests are those of 0.8.0. Its new layout had changed none of them from 0.7.0 on the same
-machine; then it stopped using what a processor estimates by itself (simulation/compiling.py), and
-they were recorded anew. A change that means to change results does so, too (`python -m
-tests.test_same_numbers`), and lists figures before and after in the changelog.
+The digests of simulations are those of 0.8.0, those of probabilities and agents of 0.9.0, which
+computes some probabilities in another way. A change that means to change results records them anew
+(`python -m tests.test_same_numbers`), and lists figures before and after in the changelog.
 """
 
 import hashlib
