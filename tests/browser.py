@@ -68,6 +68,8 @@ class Chromium:
         while True:
             answer = self.read()
             if answer.get("id") == self.sent:
+                if "navigated" in answer.get("error", {}).get("message", ""):
+                    return {"result": {}}  # the page that was asked has gone
                 assert "error" not in answer, answer
                 return answer["result"]
             self.events.append(answer)

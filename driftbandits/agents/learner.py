@@ -204,7 +204,9 @@ class Learner:
             np.zeros_like(self._contexts), everyone,
         )  # fmt: skip
         rewards = np.resize(np.array(self.spec.reward_range, np.float32), TOGETHER)
-        state, _ = self._programs.learn(state, count, np.asarray(tickets), rewards)
+        state, learned = self._programs.learn(state, count, np.asarray(tickets), rewards)
+        if not learned:
+            raise DivergenceError(f"{self._text} cannot learn with this memory")
         return np.asarray(probabilities)[:REHEARSED], arrays_by_path(state)
 
     def grow(self, num_arms: int) -> Callable[[np.ndarray], np.ndarray]:

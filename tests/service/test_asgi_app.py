@@ -69,7 +69,7 @@ def test_where_its_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (tmp_path / "named").exists()  # nothing happens before it starts
     ask_in_turn(app, asks)
     assert (tmp_path / "named" / "driftbandits.sqlite").exists()
-    lock_folder(tmp_path / "named").release()  # it is free again
+    lock_folder(tmp_path / "named", by_database=False).release()  # it is free again
     app = asgi_app("given")
     ask_in_turn(app, asks)
     assert (tmp_path / "given" / "driftbandits.sqlite").exists()
@@ -89,7 +89,7 @@ def test_a_database_needs_the_address_of_the_worker(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_start_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
-    lock = lock_folder(tmp_path)
+    lock = lock_folder(tmp_path, by_database=False)
     said: list[Any] = []
 
     async def receive() -> dict[str, str]:
@@ -142,7 +142,7 @@ def test_on_uvicorn_from_start_to_stop(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=STARTING)
-    lock_folder(tmp_path).release()
+    lock_folder(tmp_path, by_database=False).release()
 
 
 def is_ready(url: str) -> bool:
