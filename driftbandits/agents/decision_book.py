@@ -119,7 +119,9 @@ class DecisionBook:
                 continue
             decision = waiting.get(id) or past.get(id)
             if decision is None:
-                context = self.ranges.checked(checks.context_row(request.context, columns))
+                context = checks.context_row(request.context, columns)
+                if columns:
+                    context = self.ranges.checked(context)
                 new[id] = PolicyInput(context, self.arms.mask(request.available))
             else:  # now, as it may be forgotten before the answer
                 known[id] = decision
@@ -157,12 +159,13 @@ class DecisionBook:
         """What becomes of rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
         waiting, verdicts = self.open.waiting, []
+        refuses, (low, high) = self.ranges.out_of_range == "refuse", self.settings.reward_range
         new: dict[str, float] = {}
         for id, reward in rewards:
             if id in new:
                 verdicts.append(repeated(reward, new[id]))
             elif id in waiting:
-                if self.ranges.refuses(reward):
+                if refuses and not low <= reward <= high:
                     verdicts.append(OUT_OF_RANGE)
                     continue
                 new[id] = reward

@@ -186,7 +186,8 @@ class Learner:
         self._state, learned = self._programs.learn(
             self._state, np.int32(count), self._tickets, self._rewards
         )
-        return bool(learned)  # also waits: the next call writes into the arrays of this one
+        # Also waits: the next call writes into the arrays of this one.
+        return bool(np.asarray(learned))
 
     def warm_up(self) -> None:
         """Runs both programs for no decision and no reward, on a copy."""

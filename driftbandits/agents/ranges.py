@@ -35,7 +35,7 @@ class Ranges(NamedTuple):
 
     def checked(self, row: np.ndarray) -> np.ndarray:
         """A context as the policy sees it."""
-        if not row.size or self.out_of_range == "accept":
+        if self.out_of_range == "accept":
             return row
         if self.out_of_range == "clip":
             return row.clip(self.lows, self.highs)

@@ -61,6 +61,10 @@ class DriftAlarm:
 
     def see(self, time: float, reward: float) -> Alarm | None:
         """One more reward; an alarm if it shows that the mean has changed."""
+        plausible = self._plausible
+        value = reward - plausible.origin
+        if plausible.least <= value <= plausible.most and plausible.is_known:  # as most are
+            return self._see(time, value)
         for moment, value in self._plausible.admit(time, reward):
             if alarm := self._see(moment, value):
                 return alarm

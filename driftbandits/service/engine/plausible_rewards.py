@@ -16,17 +16,17 @@ class PlausibleRewards:
         self.origin = 0.0
         self.least = self.most = 0.0  # of what was given back
         self._first: list[tuple[float, float]] = []  # times and rewards, until there are enough
-        self._is_known = False  # whether the first ones are through
+        self.is_known = False  # whether the first ones are through
         self._alone: tuple[float, float] | None = None  # the only one that differs from the others
 
     def admit(self, time: float, reward: float) -> list[tuple[float, float]]:
         """Times and values that count from now on, often just this one's."""
-        if self._is_known:
+        if self.is_known:
             return self._admit(time, reward - self.origin)
         self._first.append((time, reward))
         if len(self._first) < FIRST:
             return []
-        self._is_known = True
+        self.is_known = True
         return self._admit_first(self._first)
 
     def _admit_first(self, first: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -56,7 +56,8 @@ class SnapshotChain:
         base, slots = self._base, book.arms.slots
         opened, closed = self._opened, self._closed
         self._opened, self._closed = {}, []
-        if base is None or base.slots != slots:
+        few_open = len(book.open.waiting) <= len(opened) + len(closed)  # a whole one is no larger
+        if base is None or base.slots != slots or few_open:
             return NextSnapshot(seq, contents_of(book), None, slots)
         about, arrays = contents_of(book, opened)
         return NextSnapshot(seq, Contents({**about, "closed": closed}, arrays), base.seq, slots)
