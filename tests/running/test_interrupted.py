@@ -64,8 +64,10 @@ def test_killed_and_called_again_it_ends_the_same(uninterrupted: Path, tmp_path:
 def test_a_second_process_says_who_holds_the_folder(uninterrupted: Path, tmp_path: Path) -> None:
     first = launch(uninterrupted / "tiny.toml", tmp_path)
     wait_for((tmp_path / ".holder.json").exists, first)
+    first.send_signal(signal.SIGSTOP)  # or it might be done before the second one has started
     second = launch(uninterrupted / "tiny.toml", tmp_path)
     _, err = second.communicate()
+    first.send_signal(signal.SIGCONT)
     assert second.returncode == 1
     assert f"is in use by process {first.pid} on " in err
     assert "Traceback" not in err
