@@ -263,6 +263,11 @@ class DecisionBook:
         for _ in self.widening(slots):
             pass
 
+    @property
+    def is_growing(self) -> bool:
+        """Whether `widening` is on its way."""
+        return self.open.tickets.shape[1] != self.learner.ticket_width
+
     def widening(self, slots: int) -> Iterator[None]:
         """`widen` step by step; nothing else may be asked of the book meanwhile."""
         self.arms.widen(slots)

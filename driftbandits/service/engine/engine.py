@@ -46,6 +46,7 @@ from driftbandits.service.store.store import Store
 log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
+MOST_WAITING = 200  # calls for a bandit that is being revived
 WORTH_A_THREAD = 100  # events of a group that are written in the background
 LAST_WAIT = 10.0  # seconds, when it stops
 SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
@@ -105,6 +106,7 @@ class Engine:
 
     def _end_background(self) -> None:
         """Waits for what is being written or revived, but not for long: the log has everything."""
+        self._reviver.stop()
         end = partial(self._background.shutdown, cancel_futures=True)
         (waiting := threading.Thread(target=end, daemon=True)).start()
         waiting.join(LAST_WAIT)
@@ -124,8 +126,7 @@ class Engine:
     def _is_over(self) -> bool:
         if not self._stopped.is_set() or self._turns or not self._inbox.empty():
             return False
-        waiting = [call for calls in self._waiting.values() for call in calls]
-        return all(call.answer.done() for call in waiting)
+        return all(call.answer.done() for calls in self._waiting.values() for call in calls)
 
     def _round(self, items: list[Any]) -> None:
         calls = [item for item in items if isinstance(item, Call)]
@@ -189,7 +190,11 @@ class Engine:
             self._turns.add(Work(live, calls, now, self._find))
         elif calls:
             self._revive(name)
-            self._waiting[name] += calls
+            self._wait(self._waiting[name], calls)
+
+    def _wait(self, waiting: list[Call], calls: list[Call]) -> None:
+        waiting += calls[: (room := max(MOST_WAITING - len(waiting), 0))]
+        self._send_replies([Reply(call, errors.moving()) for call in calls[room:]])
 
     def _advance(self, work: Work) -> None:
         """One turn of a bandit, if this worker still has it."""
@@ -226,11 +231,11 @@ class Engine:
         else:
             self._begin(work.live.row.name, work.behind, self.clock.now())
 
-    def _revive(self, name: str) -> None:
+    def _revive(self, name: str, whole: bool = False) -> None:
         if name not in self._waiting and name not in self.live_bandits:
             self._finish()
             self._waiting[name] = []
-            self._reviver.load_soon(name)
+            self._reviver.load_soon(name, whole)
 
     def _find(self, bandit: int, ids: list[str]) -> Found:
         """In the log, with all that was answered before."""
@@ -264,18 +269,15 @@ class Engine:
     def _correct(self, live: LiveBandit, call: Call, command: Correct) -> None:
         """Logs what the reward should have been; then the bandit is rebuilt from its log."""
         try:
-            reply = Reply(call, live.correct(*command, live.book.now, self._find))
-        except ApiError as refusal:
-            reply = Reply(call, refusal)
-        except SQLAlchemyError as error:
-            log.warning("not corrected: %s", first_line(error))
-            reply = Reply(call, errors.no_database())
+            result: Any = live.correct(*command, live.book.now, self._find)
+        except (ApiError, SQLAlchemyError) as error:
+            result = error if isinstance(error, ApiError) else errors.no_database()
         entry = live.to_be_written(len(live.events))
-        self._committer.write([Served(live, [reply], entry)], in_background=False)
+        self._committer.write([Served(live, [Reply(call, result)], entry)], in_background=False)
         self._finish()
         if entry.events:
             self._drop(live.row.name, live.lease)
-            self._revive(live.row.name)
+            self._revive(live.row.name, whole=True)
 
     def _delete(self, live: LiveBandit, call: Call) -> None:
         self._drop(live.row.name, live.lease)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from math import inf
 from typing import NamedTuple
 
@@ -53,10 +53,15 @@ class Reviver:
     ) -> None:
         self._store, self._worker, self._metrics = store, worker, metrics
         self._background, self._report = background, report
+        self._rebuilding = ThreadPoolExecutor(1, "driftbandits-rebuilding")
         self.broken: dict[str, float] = {}  # bandits that could not be revived, and when
 
-    def load_soon(self, name: str) -> None:
-        self._background.submit(self._load, name)
+    def load_soon(self, name: str, whole: bool = False) -> None:
+        """With `whole` from the whole log, which may take long: others do not wait behind it."""
+        (self._rebuilding if whole else self._background).submit(self._load, name)
+
+    def stop(self) -> None:
+        self._rebuilding.shutdown(wait=False, cancel_futures=True)
 
     def may_be_tried(self, name: str) -> bool:
         return time.monotonic() - self.broken.get(name, -inf) > PAUSE
@@ -181,6 +186,9 @@ def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> Non
     arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
     if (book.settings, book.arms.names[: len(arms)]) != (settings, arms):
         raise InputError("it is of a bandit with other settings")
+    decisions, rewards, expired = book.counts
+    if decisions != rewards + expired + len(book.open.waiting):
+        raise InputError("decisions are missing")
     if sum(book.counts) > seq or not store.events(row.id, seq - 1, limit=1):
         raise InputError("it does not fit the log")
 

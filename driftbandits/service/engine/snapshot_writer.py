@@ -9,7 +9,6 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.file import merged, packed
-from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.snapshot_chain import NextSnapshot
@@ -43,6 +42,8 @@ class SnapshotWriter:
         events = live.seq - live.snapshot_seq
         if events < SNAPSHOT_EVERY or live.events or live.row.name in self._writing:
             return False
+        if live.book.is_growing:
+            return False
         return events * BYTES_PER_EVENT >= live.book.learner.state_bytes
 
     def write_soon(self, live: LiveBandit) -> None:
@@ -74,6 +75,9 @@ class SnapshotWriter:
             self._write([taken(live, snapshot)])
             if live.snapshots.is_long:
                 self._merge(live)
+        except Exception:
+            live.snapshots.broken()  # what it held is in none: the next one must be whole
+            log.exception("no snapshot of %r", live.row.name)
         finally:
             self._writing.discard(live.row.name)
 
@@ -89,8 +93,11 @@ class SnapshotWriter:
             row = Snapshot(live.lease, changes[-1][0], whole)
             if not self._store.write_snapshots([row]) and all(self._store.are_kept([row])):
                 live.snapshots.merged(row.seq, len(whole))
-        except (SQLAlchemyError, InputError) as error:  # the next snapshot tries again
+        except SQLAlchemyError as error:  # the next snapshot tries again
             log.warning("snapshots of %r are not merged: %s", live.row.name, first_line(error))
+        except Exception:
+            live.snapshots.broken()
+            log.exception("snapshots of %r cannot be merged", live.row.name)
 
     def _write(self, new: list[Taken]) -> None:
         """In one transaction, and read back."""

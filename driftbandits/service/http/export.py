@@ -55,6 +55,9 @@ class Exports:
     def _end(self) -> None:
         self._running -= 1
 
+    def stop(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
 
 class Export:
     """The parts of a file, each made on another thread when it is asked for."""

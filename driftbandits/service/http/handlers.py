@@ -49,6 +49,7 @@ class Handlers:
     def stop(self) -> None:
         """What is being compiled goes on: it cannot be interrupted."""
         self._compiling.shutdown(wait=False, cancel_futures=True)
+        self._exports.stop()
 
     async def ask(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from driftbandits.service.store.records import Entry, Event, Found, LoggedDecision
-from driftbandits.service.store.schema import DECISION, IS_CORRECTION, OUTCOME, bandits, events
+from driftbandits.service.store.schema import DECISION, OUTCOME, bandits, events
 
 
 def columns_of(fields: Iterable[str]) -> list[str]:
@@ -40,9 +40,9 @@ FIND = sa.select(*FIELDS, events.c.part).where(
     events.c.part.in_([DECISION, OUTCOME]),  # the whole index, or SQLite would not take it
 )
 
-CORRECTIONS = (
-    sa.select(*FIELDS).where(events.c.bandit == bandit, IS_CORRECTION).order_by(events.c.seq)
-)
+CORRECTIONS = f"""SELECT {", ".join(COLUMNS)} FROM events{{hint}}
+WHERE bandit = :bandit AND kind = 'correction' ORDER BY seq"""
+HINTS = {"sqlite": " INDEXED BY corrections"}  # else it would read the whole log
 
 
 def with_outcomes(newest: bool) -> sa.Select[Any]:
@@ -117,7 +117,8 @@ def page(connection: sa.Connection, bandit: int, after: int, limit: int) -> list
 
 
 def corrections(connection: sa.Connection, bandit: int) -> list[Event]:
-    return [Event._make(row) for row in connection.execute(CORRECTIONS, {"bandit": bandit})]
+    query = sa.text(CORRECTIONS.format(hint=HINTS.get(connection.dialect.name, "")))
+    return [Event._make(row) for row in connection.execute(query, {"bandit": bandit})]
 
 
 def find(connection: sa.Connection, bandit: int, ids: Sequence[str]) -> Found:

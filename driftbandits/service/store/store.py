@@ -55,7 +55,7 @@ class Store:
         self._engine = connect(url, read_only)
         self._writer = event_log.Writer(self._engine.dialect)
         self._writes = self._engine.execution_options(writes=True)
-        self._rows = ROWS
+        self._rows, self._has_corrections = ROWS, True
         try:
             if read_only:
                 self._check_tables(url)
@@ -71,7 +71,7 @@ class Store:
             if not is_written(connection):
                 fail("database", "one that a driftbandits service wrote", redacted(url))
             if check_version(connection) == 1:
-                self._rows = ROWS_OF_VERSION_1
+                self._rows, self._has_corrections = ROWS_OF_VERSION_1, False
 
     def _create_tables(self) -> None:
         """Waits for the leases of an older worker that was killed, but not for one at work."""
@@ -215,6 +215,8 @@ class Store:
 
     def corrections(self, bandit: int, until: float = inf) -> dict[str, Event]:
         """The last correction of each id that has one, up to a time."""
+        if not self._has_corrections:
+            return {}
         with self._reading() as connection:
             found = event_log.corrections(connection, bandit)
         return {event.id: event for event in found if event.time <= until}

@@ -1,6 +1,7 @@
 """What the store promises, in SQLite and in PostgreSQL."""
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from driftbandits import InputError
@@ -181,3 +182,15 @@ def test_keys_open_until_they_are_revoked(store: Store) -> None:
     (left,) = store.keys()
     assert left[:2] == ("ab12", "admin")
     assert store.key_role("ab34") is None
+
+
+def test_corrections_are_found_without_reading_the_log(store: Store) -> None:
+    lease = new(store)
+    correction = Event(4, "correction", 1.0, "x", reward=0.5)
+    store.append([Entry(lease, 0, [*decisions(1, 3), correction])])
+    assert list(store.corrections(lease.bandit).values()) == [correction]
+    if store._engine.dialect.name == "sqlite":
+        query = event_log.CORRECTIONS.format(hint=event_log.HINTS["sqlite"])
+        with store._reading() as connection:
+            plan = connection.execute(sa.text(f"EXPLAIN QUERY PLAN {query}"), {"bandit": 1}).all()
+        assert "USING INDEX corrections" in plan[0][-1]
