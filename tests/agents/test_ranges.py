@@ -48,7 +48,7 @@ def test_a_reward_out_of_its_range_is_refused_and_changes_nothing(reward: float)
 
 
 def test_the_ends_of_a_range_are_in_it() -> None:
-    rewarded(agent(reward_range=(-2, 3)), -2, 3)
+    assert rewarded(agent(reward_range=(-2, 3)), -2, 3).counts.rewards == 2
 
 
 @pytest.mark.parametrize("reward", POISONS)

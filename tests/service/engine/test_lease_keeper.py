@@ -99,10 +99,11 @@ def test_what_another_worker_took_is_lost(store: Store) -> None:
 
 def test_a_bandit_of_its_own_that_was_dropped_is_taken_in_again(store: Store) -> None:
     async def story(engine: Engine) -> None:
-        del engine.live_bandits["b7"]
+        dropped = engine.live_bandits.pop("b7")
         engine._leases.look_after(engine.live_bandits)
         while "b7" not in engine.live_bandits:
             await asyncio.sleep(0.02)
+        assert engine.live_bandits["b7"].lease == dropped.lease, "nobody else had it meanwhile"
 
     with_all(store, inf, story)
 
