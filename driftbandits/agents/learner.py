@@ -15,9 +15,10 @@ import numpy as np
 
 from driftbandits import check
 from driftbandits.agents.growth import grown, rows_grown
+from driftbandits.agents.packed_state import Parts, with_new
 from driftbandits.agents.packed_tickets import WORD, Layout
 from driftbandits.agents.programs import REFUSED, TOGETHER, programs_for
-from driftbandits.core import BanditSpec, PyTree, State
+from driftbandits.core import BanditSpec, State
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import agents_device
@@ -41,7 +42,7 @@ class Acts(NamedTuple):
 class Checkpoint(NamedTuple):
     """A memory to go back to."""
 
-    state: State
+    parts: Parts
     decisions: int
 
 
@@ -59,17 +60,17 @@ class Learner:
         self._words = np.asarray(jax.random.key_data(keys.steps[0, 2]))
         self.decisions = 0
         self._shape(spec)
-        self._state = self._fresh()
+        self._parts = self._fresh()  # never changed, but replaced
 
     def _shape(self, spec: BanditSpec) -> None:
         self.spec, self._policy = spec, build_policy(self._text, spec)
         if self._policy.sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
         self._programs = programs_for(self._policy, spec)
-        self._contexts = np.zeros((TOGETHER, spec.context_dim), np.float32)
-        self._available = np.zeros((TOGETHER, spec.num_arms), bool)
-        self._rewards = np.zeros(TOGETHER, np.float32)
-        self._tickets = np.zeros((TOGETHER, self.ticket_width), WORD)
+        self._numbers = np.zeros(4, WORD)
+        self._numbers[2:] = self._words
+        self._requests = np.zeros((TOGETHER, spec.context_dim + spec.num_arms), WORD)
+        self._rewarded = np.zeros((TOGETHER, 1 + self.ticket_width), WORD)
 
     @property
     def ticket_width(self) -> int:
@@ -82,13 +83,13 @@ class Learner:
 
     @property
     def state_bytes(self) -> int:
-        return sum(leaf.nbytes for leaf in jax.tree.leaves(self._state))
+        return sum(part.nbytes for part in self._parts)
 
     @property
     def ticket_layout(self) -> Layout:
         return self._programs.ticket
 
-    def _fresh(self) -> State:
+    def _fresh(self) -> Parts:
         with jax.default_device(agents_device()):
             return bound(self._programs.init(self._start))
 
@@ -99,21 +100,19 @@ class Learner:
         """
         if len(available) == 1:  # most come alone
             return self._act(contexts, available)
-        slices = list(self._parts(available))
-        before = self.checkpoint() if len(slices) > 1 else None
+        slices = list(self._calls(available))
+        before = self.checkpoint()
         try:
             return joined([self._act(contexts[part], available[part]) for part in slices])
         except DivergenceError:
-            if before:
-                self.go_back(before)
+            self.go_back(before)
             raise
 
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self._programs.copy(self._state), self.decisions)
+        return Checkpoint(self._parts, self.decisions)
 
     def go_back(self, checkpoint: Checkpoint) -> None:
-        """Once; a further time needs a checkpoint of its own."""
-        self._state, self.decisions = checkpoint
+        self._parts, self.decisions = checkpoint
 
     def act_again(
         self, contexts: np.ndarray, available: np.ndarray, arms: np.ndarray
@@ -143,7 +142,7 @@ class Learner:
                 first += 1
         return joined(made), different
 
-    def _parts(self, available: np.ndarray) -> Iterator[slice]:
+    def _calls(self, available: np.ndarray) -> Iterator[slice]:
         """Rows for one call: not too many, and of one mask where they share probabilities."""
         ends = set(range(0, len(available), TOGETHER)) | {len(available)}
         if self._programs.still:
@@ -151,90 +150,99 @@ class Learner:
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
     def _act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
-        count = len(contexts)
-        self._contexts[:count], self._available[:count] = contexts, available
-        self._state, *rows = self._programs.act(
-            self._state, np.int32(self.decisions), np.int32(count), self._words,
-            self._contexts, self._available,
-        )  # fmt: skip
-        acts = Acts(*(np.asarray(leaf)[:count] for leaf in rows))
-        if acts.arms[0] == REFUSED:
+        count, dim = len(contexts), self.spec.context_dim
+        self._numbers[:2] = self.decisions, count
+        requests = self._requests[:count]
+        if dim:
+            requests[:, :dim].view(np.float32)[:] = contexts
+        requests[:, dim:] = available
+        new, table = self._programs.act(self._parts, self._numbers, self._requests)
+        rows = np.asarray(table)[:count]
+        arms, first = rows[:, 0].view(np.int32), 1 + self.spec.num_arms
+        if arms[0] == REFUSED:
             raise DivergenceError(f"{self._text} cannot decide here: not all would be numbers")
+        self._parts = with_new(self._parts, self._programs.new_by_act, new)
         self.decisions += count
-        return acts
+        return Acts(arms, rows[:, 1:first].view(np.float32), rows[:, first:])
 
     def learn(self, tickets: np.ndarray, rewards: np.ndarray, whole: bool = False) -> list[int]:
         """Learns the reward of each row of tickets; gives the places of those that it refuses.
 
         With `whole`, it learns nothing if it refuses one.
         """
-        before = self.checkpoint() if whole and len(rewards) > 1 else None
+        before = self.checkpoint()
         refused: list[int] = []
         for first in range(0, len(rewards), TOGETHER):
             part = slice(first, first + TOGETHER)
             if not self._learn(tickets[part], rewards[part]):
                 places = range(first, first + len(rewards[part]))
                 refused += [i for i in places if not self._learn(tickets[[i]], rewards[[i]])]
-        if refused and before:
+        if refused and whole:
             self.go_back(before)
         return refused
 
     def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
         """Whether it did: all of them, or none."""
         count = len(rewards)
-        self._tickets[:count], self._rewards[:count] = tickets, rewards
-        self._state, learned = self._programs.learn(
-            self._state, np.int32(count), self._tickets, self._rewards
-        )
-        # Also waits: the next call writes into the arrays of this one.
-        return bool(np.asarray(learned))
+        self._rewarded[:count, 0].view(np.float32)[:] = rewards
+        self._rewarded[:count, 1:] = tickets
+        new, sound = self._programs.learn(self._parts, np.int32(count), self._rewarded)
+        if not np.asarray(sound):
+            return False
+        self._parts = with_new(self._parts, self._programs.new_by_learn, new)
+        return True
 
     def warm_up(self) -> None:
-        """Runs both programs for no decision and no reward, on a copy."""
-        none, state = np.int32(0), on_device(self._state)
-        state = self._programs.act(
-            state, none, none, self._words, self._contexts, self._available
-        )[0]  # fmt: skip
-        self._programs.learn(state, none, self._tickets, self._rewards)
+        """Runs both programs for no decision and no reward."""
+        self._numbers[1] = 0
+        self._programs.act(self._parts, self._numbers, self._requests)
+        self._programs.learn(self._parts, np.int32(0), self._rewarded)
 
     def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Probabilities of a few decisions, and the state after their rewards; made on a copy."""
-        count, everyone = np.int32(REHEARSED), np.ones_like(self._available)
-        state, _, probabilities, tickets = self._programs.act(
-            on_device(self._state), np.int32(self.decisions), count, self._words,
-            np.zeros_like(self._contexts), everyone,
-        )  # fmt: skip
-        rewards = np.resize(np.array(self.spec.reward_range, np.float32), TOGETHER)
-        state, learned = self._programs.learn(state, count, np.asarray(tickets), rewards)
-        if not learned:
+        """Probabilities of a few decisions, and the state after their rewards; then goes back."""
+        before, dim = self.checkpoint(), self.spec.context_dim
+        shape = (REHEARSED, self.spec.num_arms)
+        acts = self.act(np.zeros((REHEARSED, dim), np.float32), np.ones(shape, bool))
+        rewards = np.resize(np.array(self.spec.reward_range, np.float32), REHEARSED)
+        if self.learn(acts.tickets, rewards, whole=True):
             raise DivergenceError(f"{self._text} cannot learn with this memory")
-        return np.asarray(probabilities)[:REHEARSED], arrays_by_path(state)
+        after = self.state()
+        self.go_back(before)
+        return acts.probabilities, after
 
     def grow(self, num_arms: int) -> Callable[[np.ndarray], np.ndarray]:
         """More arms, which start from the prior; gives what brings tickets into their new shape."""
-        arms, state, layout = self.spec.num_arms, self._state, self._programs.ticket
+        arms, state, layout = self.spec.num_arms, self._on_host(), self._programs.ticket
         self._shape(self.spec._replace(num_arms=num_arms))
-        self._state = on_device(grown(state, self._fresh(), arms, num_arms - arms))
+        self._parts = self._fresh()
+        self._set(grown(state, self._on_host(), arms, num_arms - arms))
         more, after = num_arms - arms, self._programs.ticket
         return lambda tickets: rows_grown(tickets, layout, after, arms, more)
 
     def state(self) -> dict[str, np.ndarray]:
         """Every array of the state, by its path."""
-        return arrays_by_path(self._state)
+        return arrays_by_path(self._on_host())
 
     def set_state(self, arrays: dict[str, np.ndarray], decisions: int) -> None:
         """Goes on from a state; one of other names or shapes is refused with a ValueError."""
-        wanted = shapes_by_path(self._state)
+        wanted = shapes_by_path(self._programs.state.blank)
         if state_shapes(arrays) != wanted:
             raise ValueError("a state of another shape")
-        structure = jax.tree.structure(self._state)
-        state = jax.tree.unflatten(structure, [arrays[name] for name in wanted])
-        self._state, self.decisions = on_device(state), decisions
+        structure = jax.tree.structure(self._programs.state.blank)
+        self._set(jax.tree.unflatten(structure, [arrays[name] for name in wanted]))
+        self.decisions = decisions
+
+    def _on_host(self) -> State:
+        return self._programs.state.on_host(self._parts)
+
+    def _set(self, state: State) -> None:
+        with jax.default_device(agents_device()):
+            self._parts = bound(self._programs.state.pack(jax.tree.map(jnp.array, state)))
 
 
 def arrays_by_path(state: State) -> dict[str, np.ndarray]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
-    return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in leaves}
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
 Shapes = dict[str, tuple[tuple[int, ...], np.dtype]]  # of the arrays of a state, by their paths
@@ -251,15 +259,9 @@ def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
 
 def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     """Those of a policy's state, found without making one."""
-    return shapes_by_path(programs_for(build_policy(policy, spec), spec).blank)
+    return shapes_by_path(programs_for(build_policy(policy, spec), spec).state.blank)
 
 
-def on_device(state: PyTree) -> State:
-    """Copies of our own: a program gives the memory of its state to the next one."""
-    with jax.default_device(agents_device()):
-        return bound(jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state))
-
-
-def bound(state: State) -> State:
+def bound(parts: Parts) -> Parts:
     """Programs that are given this state run on the agents' device, without being told so."""
-    return jax.device_put(state, agents_device())
+    return jax.device_put(parts, agents_device())

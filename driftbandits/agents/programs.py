@@ -1,7 +1,9 @@
 """The compiled programs of a policy at work: a loop over decisions, and one over rewards.
 
 How many there are is an argument: whether they come alone or many at once is the same program, and
-the same bits. Whatever would leave a memory that is not sound changes nothing.
+the same bits. A program leaves the state that it was given as it is, and says whether the new one
+is sound; whoever calls it keeps the one or the other. What goes in and out is packed into few
+arrays, as each costs time.
 """
 
 from collections.abc import Callable
@@ -12,60 +14,110 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
-from driftbandits.agents.soundness import are_probabilities, is_finite, largest
-from driftbandits.core import BanditSpec, Decision, Policy, State
+from driftbandits.agents.packed_state import Parts, StateLayout, only_new
+from driftbandits.agents.packed_tickets import (
+    WORD,
+    Layout,
+    as_type,
+    as_words,
+    is_key,
+    layout_of,
+    pack,
+    unpack,
+)
+from driftbandits.agents.soundness import are_probabilities, largest
+from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.simulation import compiling
 
-TOGETHER = 256  # decisions or rewards in one call of a program, at the most
+TOGETHER = 128  # decisions or rewards in one call of a program, at the most
 REFUSED = -1  # in place of the arms
 USUAL = 1e3  # with larger numbers in a ticket or a reward, a linear policy may become unusable
 
 
 class Programs(NamedTuple):
-    init: Callable[..., State]
-    act: Callable[..., tuple[State, Array, Array, Array]]
-    learn: Callable[..., tuple[State, Array]]
-    copy: Callable[[State], State]  # as the others give the memory of a state to the next one
+    """What they take and give is in `acting` and `learning`."""
+
+    init: Callable[..., Parts]
+    act: Callable[..., tuple[Parts, Array]]
+    learn: Callable[..., tuple[Parts, Array]]
+    state: StateLayout
     ticket: Layout
-    blank: State  # shapes and types of a state
+    new_by_act: list[bool]  # which parts of the state it gives
+    new_by_learn: list[bool]
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
 
 @lru_cache(maxsize=64)
 def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
-    """The two loops; the same arguments give the same object, so nothing is compiled twice."""
-    blank = jax.eval_shape(policy.init, key(0))
+    """The same arguments give the same object, so nothing is compiled twice."""
+    state = StateLayout(jax.eval_shape(policy.init, key(0)))
     context, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
-    decision = jax.eval_shape(policy.act, key(0), blank, context, everyone)[0]
+    decision = jax.eval_shape(policy.act, key(0), state.blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
-    still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
-    act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
-    act, learn = (compiling.jit(each, donate_argnums=0) for each in (act, learn))
+
+    def after_act(known: State) -> State:
+        return policy.act(key(0), known, context, everyone)[1]
+
+    def after_learn(known: State) -> State:
+        return policy.learn(known, blank_ticket(decision.ticket), jnp.zeros(()))
+
+    new_by_act, new_by_learn = (new_parts(state, each) for each in (after_act, after_learn))
+    still = spec.context_dim == 0 and not any(new_by_act)
+    act = acting(policy, spec, state, ticket, new_by_act, still)
+    learn = learning(policy, spec, state, ticket, new_by_learn)
     return Programs(
-        compiling.jit(policy.init), act, learn, compiling.jit(copied), ticket, blank, still
+        compiling.jit(lambda start: state.pack(policy.init(start))),
+        compiling.jit(act),
+        compiling.jit(learn),
+        state,
+        ticket,
+        new_by_act,
+        new_by_learn,
+        still,
     )
 
 
-def copied(state: State) -> State:
-    return jax.tree.map(jnp.copy, state)
+def blank_ticket(shapes: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: key(0) if is_key(leaf) else jnp.zeros_like(leaf), shapes)
+
+
+def new_parts(layout: StateLayout, after: Callable[[State], State]) -> list[bool]:
+    """Of each part of a state, whether the function gives another one than it was given."""
+    found: list[bool] = []
+
+    def look(state: State) -> None:
+        found.extend(layout.are_new(state, after(state)))
+
+    jax.eval_shape(look, layout.blank)
+    return found
 
 
 def acting(
-    policy: Policy, spec: BanditSpec, ticket: Layout, still: bool
-) -> Callable[..., tuple[State, Array, Array, Array]]:
-    """The loop over decisions; if not all of them can be made, all arms are REFUSED."""
+    policy: Policy,
+    spec: BanditSpec,
+    layout: StateLayout,
+    ticket: Layout,
+    new_by_act: list[bool],
+    still: bool,
+) -> Callable[..., tuple[Parts, Array]]:
+    """The loop over decisions.
 
-    def act(
-        state: State, first: Array, count: Array, words: Array, contexts: Array, available: Array
-    ) -> tuple[State, Array, Array, Array]:
-        steps = jax.random.wrap_key_data(words, impl=THREEFRY)
+    Takes four words (the number of the first decision, how many there are, the random key) and a
+    table with a row for each: its context, and which arms are available. Gives the new parts of the
+    state, and a table: arm, probabilities, ticket. If not all can be made, all arms are REFUSED.
+    """
+
+    def act(parts: Parts, numbers: Array, requests: Array) -> tuple[Parts, Array]:
+        first, count = (as_type(word, jnp.int32) for word in numbers[:2])
+        steps = jax.random.wrap_key_data(numbers[2:], impl=THREEFRY)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
             moment = jax.random.fold_in(steps, first + i)
-            return policy.act(moment, state, contexts[i], available[i])
+            context = as_type(requests[i, : spec.context_dim], jnp.float32)
+            return policy.act(moment, state, context, requests[i, spec.context_dim :].astype(bool))
 
+        state = layout.unpack(parts)
         shared = decision_at(jnp.int32(0), state)[0].probabilities if still else None
 
         def decide(i: Array, carry: Any) -> Any:
@@ -75,22 +127,33 @@ def acting(
             rows = arms.at[i].set(made.arm), probabilities.at[i].set(row)
             return state, *rows, tickets.at[i].set(pack(made.ticket))
 
+        most = len(requests)
         empty = (
-            jnp.zeros(TOGETHER, jnp.int32),
-            jnp.zeros((TOGETHER, spec.num_arms)),
-            jnp.zeros((TOGETHER, ticket.width), WORD),
+            jnp.zeros(most, jnp.int32),
+            jnp.zeros((most, spec.num_arms)),
+            jnp.zeros((most, ticket.width), WORD),
         )
         after, arms, probabilities, tickets = jax.lax.fori_loop(0, count, decide, (state, *empty))
-        sound = (are_probabilities(probabilities) | (jnp.arange(TOGETHER) >= count)).all()
-        return chosen(sound, after, state), jnp.where(sound, arms, REFUSED), probabilities, tickets
+        sound = (are_probabilities(probabilities) | (jnp.arange(most) >= count)).all()
+        arms = jnp.where(sound, arms, REFUSED)
+        rows = jnp.column_stack([as_words(arms), as_words(probabilities), tickets])
+        return only_new(layout.pack(after), new_by_act), rows
 
     return act
 
 
 def learning(
-    policy: Policy, spec: BanditSpec, ticket: Layout
-) -> Callable[..., tuple[State, Array]]:
-    """The loop over rewards; the second result is whether they were learned, all or none."""
+    policy: Policy,
+    spec: BanditSpec,
+    layout: StateLayout,
+    ticket: Layout,
+    new_by_learn: list[bool],
+) -> Callable[..., tuple[Parts, Array]]:
+    """The loop over rewards.
+
+    Takes how many there are, and a table with a row for each: the reward and the ticket. Gives the
+    new parts of the state, and whether it is sound.
+    """
 
     def is_usable(state: State) -> Array:
         """A matrix of finite numbers may still be one that no linear policy can decide with."""
@@ -98,34 +161,19 @@ def learning(
         decision, _ = policy.act(key(0), state, nowhere, everyone)
         return are_probabilities(decision.probabilities)
 
-    def learn(state: State, count: Array, tickets: Array, rewards: Array) -> tuple[State, Array]:
+    def learn(parts: Parts, count: Array, rewarded: Array) -> tuple[Parts, Array]:
         def learn_one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
             state, size = carry
-            own = unpack(ticket, tickets[i])
-            size = jnp.maximum(size, largest((own, rewards[i])))
-            return policy.learn(state, own, rewards[i]), size
+            reward = as_type(rewarded[i, 0], jnp.float32)
+            own = unpack(ticket, rewarded[i, 1:])
+            return policy.learn(state, own, reward), jnp.maximum(size, largest((own, reward)))
 
+        state = layout.unpack(parts)
         after, size = jax.lax.fori_loop(0, count, learn_one, (state, jnp.zeros(())))
-        sound = is_finite(after)
+        new = only_new(layout.pack(after), new_by_learn)
+        sound = layout.is_finite(layout.pack(after))
         if spec.context_dim:
             sound &= jax.lax.cond(size > USUAL, is_usable, lambda _: jnp.array(True), after)
-        return chosen(sound, after, state), sound
+        return new, sound
 
     return learn
-
-
-def chosen(condition: Array, one: State, other: State) -> State:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
-
-
-def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
-    """Whether `act` gives back the very state that it was given."""
-    same = False
-
-    def look(state: State) -> None:
-        nonlocal same
-        after = jax.tree.leaves(policy.act(key(0), state, context, everyone)[1])
-        same = all(a is b for a, b in zip(after, jax.tree.leaves(state), strict=True))
-
-    jax.eval_shape(look, blank)
-    return same

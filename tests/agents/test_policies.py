@@ -243,7 +243,7 @@ def test_a_large_ticket_is_read_before_the_next_one_is_written() -> None:
     rng = np.random.default_rng(0)
     alone, together = new_agent("recurrent"), new_agent("recurrent")
     for agent in (alone, together):
-        agent._book.learner._tickets = misplaced(agent._book.learner._tickets)
+        agent._book.learner._rewarded = misplaced(agent._book.learner._rewarded)
     asked = requests(alone, rng, 60)
     rewards = [(decision.id, float(rng.random())) for decision in alone.decide_many(asked, now=0)]
     together.decide_many(asked, now=0)
