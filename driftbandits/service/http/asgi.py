@@ -12,7 +12,6 @@ from urllib.parse import quote
 from driftbandits.check import InputError
 from driftbandits.service import errors
 from driftbandits.service.http.app import Service
-from driftbandits.service.http.connections import TICK_SECONDS
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
     ClientDisconnected,
@@ -24,6 +23,8 @@ from driftbandits.service.http.protocol import (
 )
 
 log = logging.getLogger("driftbandits.service")
+
+TICK_SECONDS = 0.25  # between two checks of all deadlines
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -39,43 +40,41 @@ NOT_RUNNING = (
 class AsgiRequest(Request):
     """Its body is read from the server when the service waits for it, and not before."""
 
-    __slots__ = ("_deadline_passed", "_limits", "_receive", "_task", "deadline")
+    __slots__ = ("_deadline_passed", "_limits", "_loop", "_receive", "_task", "deadline")
 
     def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
-        target = target_of(scope["path"], scope.get("root_path", ""))
-        super().__init__(scope["method"], target, dict(scope["headers"]))
-        self.query_string = scope.get("query_string", b"")
+        headers, query = dict(scope["headers"]), scope.get("query_string", b"")
+        super().__init__(scope["method"], raw_path_of(scope), headers, query)
         self._receive, self._limits = receive, limits
-        self._task = asyncio.current_task()
+        self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
         self._deadline_passed = False
         self.allow(limits.answer_seconds)
-        if self.content_length > limits.body_bytes:
-            self.fail(errors.too_large(limits.body_bytes))
 
     async def wait_for_body(self) -> None:
-        if self.failure is None and not self.complete:
-            self.allow(self._limits.body_seconds)
-            try:
-                await self._read_body()
-            except asyncio.CancelledError:
-                if not self.is_overdue():
-                    raise
-                self.fail(errors.too_slow(self._limits.body_seconds))
-            self.allow(self._limits.answer_seconds)
-        if self.failure is not None:
-            raise self.failure
+        announced = self.headers.get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > self._limits.body_bytes:
+            raise errors.too_large(self._limits.body_bytes)
+        self.allow(self._limits.body_seconds)
+        try:
+            await self._read_body()
+        except asyncio.CancelledError:
+            if not self.is_overdue():
+                raise
+            raise errors.too_slow(self._limits.body_seconds) from None
+        self.allow(self._limits.answer_seconds)
 
     async def _read_body(self) -> None:
-        more = True
+        parts, size, more = list[bytes](), 0, True
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnected
-            if self.add_to_body(message.get("body", b"")) > self._limits.body_bytes:
-                self.fail(errors.too_large(self._limits.body_bytes))
-                return
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._limits.body_bytes:
+                raise errors.too_large(self._limits.body_bytes)
             more = message.get("more_body", False)
-        self.finish_body()
+        self.body = b"".join(parts)
 
     async def wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -84,7 +83,7 @@ class AsgiRequest(Request):
     # Deadlines, checked from outside, as a timer for each request would be slower
 
     def allow(self, seconds: float) -> None:
-        self.deadline = asyncio.get_running_loop().time() + seconds
+        self.deadline = self._loop.time() + seconds
 
     def deadline_passed(self) -> None:
         assert self._task
@@ -115,6 +114,7 @@ class AsgiApp:
         self._service: Service | None = None
         self._opened = ExitStack()
         self._answering: set[AsgiRequest] = set()
+        self._end = math.inf  # when everything must be answered
 
     async def __aenter__(self) -> Self:
         if self._service is not None:
@@ -135,6 +135,12 @@ class AsgiApp:
             self._service = None
             self._next_tick.cancel()
             self._opened.close()
+
+    def tell_to_stop(self, grace_seconds: float) -> None:
+        """From now on no new work is accepted, and what was accepted must be done in time."""
+        if self._service is not None:
+            self._service.tell_to_stop()
+        self._end = min(self._end, asyncio.get_running_loop().time() + grace_seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -163,7 +169,8 @@ class AsgiApp:
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._next_tick = loop.call_later(TICK_SECONDS, self._tick)
-        for request in [each for each in self._answering if each.deadline < loop.time()]:
+        latest = loop.time() if loop.time() < self._end else math.inf
+        for request in [each for each in self._answering if each.deadline < latest]:
             request.deadline_passed()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -197,8 +204,11 @@ class AsgiApp:
         return None
 
 
-def target_of(path: str, prefix: str) -> bytes:
+def raw_path_of(scope: Scope) -> bytes:
     """The path below the one where the application is mounted, as it is sent over HTTP."""
+    path, prefix = scope["path"], scope.get("root_path", "")
+    if not prefix and scope.get("raw_path"):
+        return scope["raw_path"]
     inside = prefix and path.startswith(f"{prefix}/")
     return quote(path[len(prefix) :] if inside else path).encode() or b"/"
 
