@@ -40,14 +40,16 @@ NOT_RUNNING = (
 class AsgiRequest(Request):
     """Its body is read from the server when the service waits for it, and not before."""
 
-    __slots__ = ("_deadline_passed", "_limits", "_loop", "_receive", "_task", "deadline")
+    __slots__ = (
+        "_deadline_passed", "_limits", "_loop", "_receive", "_task", "caller_left", "deadline",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
         headers, query = dict(scope["headers"]), scope.get("query_string", b"")
         super().__init__(scope["method"], raw_path_of(scope), headers, query)
         self._receive, self._limits = receive, limits
         self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
-        self._deadline_passed = False
+        self._deadline_passed = self.caller_left = False
         self.allow(limits.answer_seconds)
 
     async def wait_for_body(self) -> None:
@@ -79,6 +81,7 @@ class AsgiRequest(Request):
     async def wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass  # what is left of the body
+        self.caller_left = True
 
     # Deadlines, checked from outside, as a timer for each request would be slower
 
@@ -188,7 +191,8 @@ class AsgiApp:
         except asyncio.CancelledError:
             if not request.is_overdue():
                 raise
-            log.warning("an answer was cut off, as its caller did not read it")
+            if not request.caller_left:
+                log.warning("an answer was cut off, as its caller did not read it")
         finally:
             self._answering.discard(request)
 
@@ -247,13 +251,13 @@ def head_of(response: Response, length: int | None = None) -> Message:
 
 async def send_parts(stream: Stream, request: AsgiRequest, send: Send, seconds: float) -> bool:
     """As fast as the caller reads; returns whether it stayed to the end."""
-    gone = asyncio.create_task(request.wait_for_disconnect())
+    waiting = asyncio.create_task(request.wait_for_disconnect())
     try:
         async for part in stream:
-            if gone.done():
+            if request.caller_left:
                 return False
             request.allow(seconds)
             await send({"type": "http.response.body", "body": part, "more_body": True})
     finally:
-        gone.cancel()
+        waiting.cancel()
     return True

@@ -13,6 +13,7 @@ from driftbandits.service.errors import ApiError
 from driftbandits.service.http.protocol import DEFAULT_LIMITS, error_response
 
 MAX_HEAD_BYTES = 65_536
+MAX_PIPELINED = 1_000  # requests, which take more memory than the bytes they come from
 
 
 class Connection(HttpToolsProtocol):
@@ -59,6 +60,10 @@ class Connection(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    def _has_begun_next(self) -> bool:
+        """Whether a request is to come whose head is not complete: the first, or a later one."""
+        return self.cycle is None or self.scope is not self.cycle.scope
+
     # Time
 
     def _check_time(self) -> None:
@@ -76,9 +81,9 @@ class Connection(HttpToolsProtocol):
             return "end", self.linger_seconds
         if not self._is_idle():
             return "answer", inf  # the application has limits for it
-        if self.cycle is not None and self.scope is self.cycle.scope:  # idle, as uvicorn limits
-            return self.cycle, self.linger_seconds if self.cycle.more_body else inf
-        return self.scope, self.head_seconds
+        if self._has_begun_next():
+            return self.scope, self.head_seconds
+        return self.cycle, self.linger_seconds if self.cycle.more_body else self.timeout_keep_alive
 
     # Reading
 
@@ -123,6 +128,8 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED:
+            raise ValueError(f"at most {MAX_PIPELINED} requests may wait for earlier ones")
         if not self.parser.should_upgrade():
             self.headers = []  # trailers go here and are ignored
 
@@ -137,17 +144,18 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, error: ApiError) -> None:
         """Reads no further; earlier requests are still answered."""
         self._discards_input = True
-        if self._is_idle():
+        cycle, is_idle = self.cycle, self._is_idle()
+        in_body = not self._has_begun_next() and cycle.more_body
+        if is_idle and in_body:  # of a request that is answered
+            self._end()
+        elif is_idle:
             self._end_with(error)
-        elif self.cycle is self._answering and self.cycle.more_body:  # it is this one's body
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if self.cycle.response_started:
-                self.transport.close()
-            else:
-                self._end_with(error)
+        elif in_body and cycle is self._answering and not cycle.response_started:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self._end_with(error)
         else:
-            self.cycle.keep_alive = False
+            cycle.keep_alive = False
 
     # Answering
 
@@ -158,7 +166,6 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _end_with(self, error: ApiError) -> None:
-        """The last answer; closing at once could lose it while the caller still sends."""
         response = error_response(error)
         headers = [
             *self.server_state.default_headers,
@@ -167,9 +174,12 @@ class Connection(HttpToolsProtocol):
             (b"connection", b"close"),
         ]
         lines = [b"%s: %s\r\n" % header for header in headers]
-        self.transport.write(
-            b"".join([STATUS_LINE[response.status], *lines, b"\r\n", response.body])
-        )
+        head = b"".join([STATUS_LINE[response.status], *lines, b"\r\n"])
+        self.transport.write(head + response.body)
+        self._end()
+
+    def _end(self) -> None:
+        """Closing at once could lose the last answer while the caller still sends."""
         self._has_ended = True
         with suppress(OSError):  # the caller has left
             self.transport.write_eof()
