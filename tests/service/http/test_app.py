@@ -57,9 +57,8 @@ def test_nobody_waits_for_a_bandit_that_is_taken_over(
             return asyncio.get_running_loop().create_future()  # it is being compiled
 
         monkeypatch.setattr(service.engine, "submit", submit)
-        request = Request("POST", b"/v1/bandits/shop/decisions", {b"host": b"localhost"})
-        request.add_to_body(b"{}")
-        request.finish_body()
+        path, headers = b"/v1/bandits/shop/decisions", {b"host": b"localhost"}
+        request = Request("POST", path, headers, body=b"{}")
         task = asyncio.create_task(service.respond(request))
         while not commands:
             await asyncio.sleep(0.001)
