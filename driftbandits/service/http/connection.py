@@ -10,10 +10,17 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError
-from driftbandits.service.http.protocol import DEFAULT_LIMITS, error_response
+from driftbandits.service.http.protocol import (
+    DEFAULT_LIMITS,
+    WHOLE_RESPONSE,
+    error_response,
+    headers_of,
+)
 
 MAX_HEAD_BYTES = 65_536
 MAX_PIPELINED = 1_000  # requests, which take more memory than the bytes they come from
+
+Headers = list[tuple[bytes, bytes]]
 
 
 class Connection(HttpToolsProtocol):
@@ -34,6 +41,7 @@ class Connection(HttpToolsProtocol):
         self._answering: Any = None  # the last request that was begun; others may wait behind it
         self._discards_input = self._has_ended = False
         self._awaited: object = None
+        self._extensions = {WHOLE_RESPONSE: self._send_whole}
 
     # Life of the connection
 
@@ -88,7 +96,6 @@ class Connection(HttpToolsProtocol):
     # Reading
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         rest: bytes | memoryview = data
         try:
             while rest and not self._discards_input:
@@ -161,21 +168,45 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle
+        cycle.scope["extensions"] = self._extensions
         if cycle.scope["http_version"] == "1.0":
             cycle.waiting_for_100_continue = False  # which it does not know
         super()._start_asgi_task(cycle, app)
 
+    def _send_whole(self, status: int, headers: Headers, body: bytes) -> bool:
+        """In one write: a second system call would take as long as all else that is done here.
+
+        Returns False if the caller does not read, so that uvicorn must wait for it.
+        """
+        cycle = self._answering
+        if self.flow.write_paused or cycle.disconnected:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        self._write(status, headers, body, closes=not cycle.keep_alive)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
+    def _write(self, status: int, headers: Headers, body: bytes, *, closes: bool) -> None:
+        parts = [STATUS_LINE[status]]
+        parts += [b"%s: %s\r\n" % each for each in (*self.server_state.default_headers, *headers)]
+        self.transport.write(
+            b"".join([*parts, b"connection: close\r\n\r\n" if closes else b"\r\n", body])
+        )
+
+    def on_response_complete(self) -> None:
+        """As in uvicorn, but without a timer for each request."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+
     def _end_with(self, error: ApiError) -> None:
         response = error_response(error)
-        headers = [
-            *self.server_state.default_headers,
-            (b"content-type", str(response.content_type).encode()),
-            (b"content-length", b"%d" % len(response.body)),
-            (b"connection", b"close"),
-        ]
-        lines = [b"%s: %s\r\n" % header for header in headers]
-        head = b"".join([STATUS_LINE[response.status], *lines, b"\r\n"])
-        self.transport.write(head + response.body)
+        self._write(response.status, headers_of(response), response.body, closes=True)
         self._end()
 
     def _end(self) -> None:

@@ -32,6 +32,8 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
+# An extension of ASGI that `Connection` has: sends status, headers and body at once, if it can.
+WHOLE_RESPONSE = "driftbandits.whole_response"
 
 
 class ClientDisconnected(Exception):  # noqa: N818  # as in starlette: not an error of ours
@@ -87,6 +89,16 @@ class Response(NamedTuple):
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     stream: Stream | None = None
+
+
+def headers_of(response: Response) -> list[tuple[bytes, bytes]]:
+    """As they are sent; a stream has no length."""
+    headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
+    if response.content_type is not None:
+        headers.append((b"content-type", response.content_type.encode()))
+    if response.stream is None and response.status != 204:
+        headers.append((b"content-length", b"%d" % len(response.body)))
+    return headers
 
 
 def json_response(status: int, content: Any = None) -> Response:

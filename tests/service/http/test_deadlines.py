@@ -13,6 +13,7 @@ from tests.service.http.raw_http import (
     LOOPS,
     PATIENCE,
     SOON,
+    Caller,
     PatientConnection,
     Server,
     hasty,
@@ -62,8 +63,12 @@ def test_a_body_that_nobody_wants_must_end_soon(hasty_server: Server) -> None:
     with hasty_server.call(endless) as caller:
         assert caller.answer() == (200, b"plain")
         with pytest.raises(OSError, match=r"reset|pipe"):
-            while True:
-                caller.sendall(b"10000\r\n%b\r\n" % bytes(65_536))
+            send_forever(caller, b"10000\r\n%b\r\n" % bytes(65_536))
+
+
+def send_forever(caller: Caller, data: bytes) -> None:
+    while True:
+        caller.sendall(data)
 
 
 @pytest.mark.parametrize("length", [0, 9])
