@@ -1,5 +1,6 @@
 """Requests on a real socket: what is read, and what is refused and read no further."""
 
+import json
 import socket
 
 import pytest
@@ -90,6 +91,7 @@ BAD = {
     "an unknown coding": (400, ECHO + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
     "a folded line": (400, ECHO + b"Content-Length: 4\r\n 5\r\n\r\nbody"),
     "a tunnel": (400, b"CONNECT plain:1 HTTP/1.1\r\n\r\n"),
+    "a target without a path": (400, b"GET http://host HTTP/1.1\r\n\r\n"),
     "a bad target": (400, b"GET http://[ HTTP/1.1\r\n\r\n"),
     "a bad chunk": (400, CHUNKED + b"4\r\nbody\r\nmany\r\n"),
     "a long target": (431, b"GET /" + b"a" * MOST),
@@ -109,7 +111,9 @@ def test_what_cannot_be_read_is_refused_and_read_no_further(
         assert not before or caller.answer() == (200, b"plain")
         status, data = BAD[kind]
         caller.sendall(data + GET % b"smuggled")
-        assert caller.answer()[0] == status
+        got, body = caller.answer()
+        assert got == status
+        assert json.loads(body)["error"].keys() == {"code", "message", "remedy"}
         assert caller.rest() == b""
     assert "smuggled" not in server.seen
 
