@@ -16,7 +16,7 @@ from driftbandits.running.provenance import fingerprint_of
 
 PACKAGES = ["jax", "jaxlib", "optax", "numpy", "scipy"]
 PEERS = ["torch", "pymab", "river", "SMPyBandits", "mabwiser"]
-MEASURE_NOTHING = {"__init__", "__main__", "kept", "surroundings", "many_pieces", "asgi"}
+MEASURE_NOTHING = {"__init__", "__main__", "kept", "surroundings", "many_pieces"}
 
 
 def machine() -> str:

@@ -17,6 +17,7 @@ BROUGHT_BY = {
     "ray": "ray",
     "river": "data",
     "sqlalchemy": "service",
+    "uvicorn": "service",
 }
 BROUGHT_FOR = {  # several extras bring polars: the one to name depends on what it is wanted for
     "driftbandits.cli.service": "service",

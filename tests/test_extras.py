@@ -20,6 +20,7 @@ COMMAND = "from driftbandits.cli.main import main; main()"
     [
         (set(BROUGHT_BY), ["serve", "--without-keys"], "service"),
         ({"httptools"}, ["serve", "--without-keys"], "service"),
+        ({"uvicorn"}, ["serve", "--without-keys"], "service"),
         ({"sqlalchemy"}, ["keys", "list"], "service"),
         ({"psycopg"}, ["keys", "list", "--database", "postgresql://nobody@127.0.0.1:1/none"],
          "postgresql"),

@@ -31,7 +31,10 @@ LAYERS = [
     Layer(("logs",), "decision logs: reading events and rebuilding a learner"),
     Layer(("service.metrics",), "metrics for Prometheus"),
     Layer(("service.engine",), "the thread that decides and learns for all bandits of a worker"),
-    Layer(("service.http",), "connections, routes, messages, roles, pages"),
+    Layer(
+        ("service.http",),
+        "the ASGI application, limits of connections, routes, messages, roles, pages",
+    ),
     Layer(("service_calls",), "requests to a service, repeated where that is safe"),
     Layer(("service.server", "client"), "a worker from start to stop; the service from Python"),
     Layer(("catalogue",), "lists policies, environments and experiments without importing JAX"),

@@ -10,22 +10,25 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from uvicorn import Config, Server
 
 from driftbandits.check import fail
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.asgi import AsgiApp
-from driftbandits.service.http.connections import Connections
+from driftbandits.service.http.connection import Connection
 from driftbandits.service.http.keyring import digest_of, new_key
 from driftbandits.service.store.database import sqlite_file
 from driftbandits.service.store.store import Store
 
+KEEP_ALIVE_SECONDS = 60  # that a connection may be idle between requests
 GRACE_SECONDS = 30.0  # for answers that are on their way when it must stop
+LAST_SECONDS = 5  # more, to send those that were given up
 LAST_WAIT = 1.0  # seconds, for each thread that is still there in the end
 BACKLOG = 2048  # connections waiting to be accepted
 LEASE_SECONDS = 3.0
@@ -126,25 +129,42 @@ def new_service(store: Store, database: str, url: str, without_keys: bool) -> Se
     return Service(store, worker, open_to_all=without_keys)
 
 
+class WorkerServer(Server):
+    """uvicorn's, without its signal handlers: after a stop, they would end the process."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()
+
+
 async def run(service: Service, listener: socket.socket) -> None:
     """Serves until a signal; then finishes accepted requests and answers others with 503."""
-    stop_requested = asyncio.Event()
+    app = AsgiApp(lambda: nullcontext(service), only_loopback=False)
+    server = WorkerServer(uvicorn_config(app))
 
     def stop() -> None:
-        service.tell_to_stop()
-        stop_requested.set()
+        app.tell_to_stop(GRACE_SECONDS)
+        server.should_exit = True
 
     call_on_signal(stop)
-    service.start()
-    try:
-        connections = Connections(service.respond, service.limits)
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(connections.new, sock=listener, backlog=BACKLOG)
-        await stop_requested.wait()
-        server.close()
-        await connections.close(GRACE_SECONDS)
-    finally:
-        await service.stop()
+    async with app:
+        await server.serve([listener])
+
+
+def uvicorn_config(app: AsgiApp) -> Config:
+    return Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=round(GRACE_SECONDS) + LAST_SECONDS,
+    )
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

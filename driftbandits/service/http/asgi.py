@@ -12,24 +12,28 @@ from urllib.parse import quote
 from driftbandits.check import InputError
 from driftbandits.service import errors
 from driftbandits.service.http.app import Service
-from driftbandits.service.http.connections import TICK_SECONDS
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
+    WHOLE_RESPONSE,
     ClientDisconnected,
     Limits,
     Request,
     Response,
     Stream,
     error_response,
+    headers_of,
 )
 
 log = logging.getLogger("driftbandits.service")
+
+TICK_SECONDS = 0.25  # between two checks of all deadlines
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+NO_EXTENSIONS: dict[str, Any] = {}
 NOT_RUNNING = (
     "the application must be running, but it was not started: the server must support ASGI's "
     "lifespan, or the application it is mounted in must use `async with` in its own"
@@ -39,52 +43,54 @@ NOT_RUNNING = (
 class AsgiRequest(Request):
     """Its body is read from the server when the service waits for it, and not before."""
 
-    __slots__ = ("_deadline_passed", "_limits", "_receive", "_task", "deadline")
+    __slots__ = (
+        "_deadline_passed", "_limits", "_loop", "_receive", "_task", "caller_left", "deadline",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
-        target = target_of(scope["path"], scope.get("root_path", ""))
-        super().__init__(scope["method"], target, dict(scope["headers"]))
-        self.query_string = scope.get("query_string", b"")
+        headers, query = dict(scope["headers"]), scope.get("query_string", b"")
+        super().__init__(scope["method"], raw_path_of(scope), headers, query)
         self._receive, self._limits = receive, limits
-        self._task = asyncio.current_task()
-        self._deadline_passed = False
-        self.allow(limits.answer_seconds)
-        if self.content_length > limits.body_bytes:
-            self.fail(errors.too_large(limits.body_bytes))
+        self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+        self._deadline_passed = self.caller_left = False
+        self.allow_answer()
 
     async def wait_for_body(self) -> None:
-        if self.failure is None and not self.complete:
-            self.allow(self._limits.body_seconds)
-            try:
-                await self._read_body()
-            except asyncio.CancelledError:
-                if not self.is_overdue():
-                    raise
-                self.fail(errors.too_slow(self._limits.body_seconds))
-            self.allow(self._limits.answer_seconds)
-        if self.failure is not None:
-            raise self.failure
+        announced = self.headers.get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > self._limits.body_bytes:
+            raise errors.too_large(self._limits.body_bytes)
+        self.deadline = self._loop.time() + self._limits.body_seconds
+        try:
+            await self._read_body()
+        except asyncio.CancelledError:
+            if not self.is_overdue():
+                raise
+            raise errors.too_slow(self._limits.body_seconds) from None
+        self.allow_answer()
 
     async def _read_body(self) -> None:
-        more = True
+        parts: list[bytes] = []
+        size, more = 0, True
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnected
-            if self.add_to_body(message.get("body", b"")) > self._limits.body_bytes:
-                self.fail(errors.too_large(self._limits.body_bytes))
-                return
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._limits.body_bytes:
+                raise errors.too_large(self._limits.body_bytes)
             more = message.get("more_body", False)
-        self.finish_body()
+        self.body = b"".join(parts)
 
     async def wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass  # what is left of the body
+        self.caller_left = True
 
     # Deadlines, checked from outside, as a timer for each request would be slower
 
-    def allow(self, seconds: float) -> None:
-        self.deadline = asyncio.get_running_loop().time() + seconds
+    def allow_answer(self) -> None:
+        self.deadline = self._loop.time() + self._limits.answer_seconds
 
     def deadline_passed(self) -> None:
         assert self._task
@@ -99,10 +105,12 @@ class AsgiRequest(Request):
             self._task.uncancel()
         return overdue
 
-    def is_cancelled(self) -> bool:
-        """By the server."""
+    def check_cancelled(self) -> None:
+        """There is a response even if the time was up, but none if the server has cancelled it."""
         assert self._task
-        return self._task.cancelling() > 0
+        self.is_overdue()
+        if self._task.cancelling():
+            raise asyncio.CancelledError
 
 
 class AsgiApp:
@@ -115,6 +123,7 @@ class AsgiApp:
         self._service: Service | None = None
         self._opened = ExitStack()
         self._answering: set[AsgiRequest] = set()
+        self._end = math.inf  # when everything must be answered
 
     async def __aenter__(self) -> Self:
         if self._service is not None:
@@ -136,10 +145,40 @@ class AsgiApp:
             self._next_tick.cancel()
             self._opened.close()
 
+    def tell_to_stop(self, grace_seconds: float) -> None:
+        """From now on no new work is accepted, and what was accepted must be done in time."""
+        if self._service is not None:
+            self._service.tell_to_stop()
+        self._end = min(self._end, asyncio.get_running_loop().time() + grace_seconds)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        if scope["type"] != "http":
+            return await self._serve_other(scope, receive, send)
+        service = self._service
+        if service is None:
+            raise RuntimeError(NOT_RUNNING)
+        request = AsgiRequest(scope, receive, service.limits)
+        self._answering.add(request)
+        try:
+            response = self._answer_itself(scope)
+            if response is None:
+                response = await service.respond(request)
+                request.check_cancelled()
+            request.allow_answer()
+            if not send_whole(response, request, scope):
+                await send_response(response, request, send)
+        except ClientDisconnected:
+            return None
+        except asyncio.CancelledError:
+            if not request.is_overdue():
+                raise
+            if not request.caller_left:
+                log.warning("an answer was cut off, as its caller did not read it")
+        finally:
+            self._answering.discard(request)
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
@@ -163,27 +202,9 @@ class AsgiApp:
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._next_tick = loop.call_later(TICK_SECONDS, self._tick)
-        for request in [each for each in self._answering if each.deadline < loop.time()]:
+        latest = loop.time() if loop.time() < self._end else math.inf
+        for request in [each for each in self._answering if each.deadline < latest]:
             request.deadline_passed()
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        service = self._service
-        if service is None:
-            raise RuntimeError(NOT_RUNNING)
-        request = AsgiRequest(scope, receive, service.limits)
-        self._answering.add(request)
-        try:
-            response = self._answer_itself(scope) or await respond(service, request)
-            request.allow(service.limits.answer_seconds)
-            await send_response(response, request, send, service.limits.answer_seconds)
-        except ClientDisconnected:
-            return
-        except asyncio.CancelledError:
-            if not request.is_overdue():
-                raise
-            log.warning("an answer was cut off, as its caller did not read it")
-        finally:
-            self._answering.discard(request)
 
     def _answer_itself(self, scope: Scope) -> Response | None:
         """What depends on the server; None if the service is to answer."""
@@ -197,53 +218,49 @@ class AsgiApp:
         return None
 
 
-def target_of(path: str, prefix: str) -> bytes:
+def raw_path_of(scope: Scope) -> bytes:
     """The path below the one where the application is mounted, as it is sent over HTTP."""
+    path, prefix = scope["path"], scope.get("root_path", "")
+    if not prefix and scope.get("raw_path"):
+        return scope["raw_path"]
     inside = prefix and path.startswith(f"{prefix}/")
     return quote(path[len(prefix) :] if inside else path).encode() or b"/"
 
 
-async def respond(service: Service, request: AsgiRequest) -> Response:
-    """A response, even if the time is up; but none if the server cancels the request."""
-    response = await service.respond(request)
-    request.is_overdue()
-    if request.is_cancelled():
-        raise asyncio.CancelledError
-    return response
+def send_whole(response: Response, request: AsgiRequest, scope: Scope) -> bool:
+    """In one call, where the server can; returns whether it did."""
+    whole = scope.get("extensions", NO_EXTENSIONS).get(WHOLE_RESPONSE)
+    if whole is None or response.stream is not None or request.method == "HEAD":
+        return False
+    return whole(response.status, headers_of(response), response.body)
 
 
-async def send_response(
-    response: Response, request: AsgiRequest, send: Send, seconds: float
-) -> None:
+async def send_response(response: Response, request: AsgiRequest, send: Send) -> None:
     with_body = request.method != "HEAD" and response.status not in (204, 304)
     if response.stream is None:
-        await send(head_of(response, len(response.body)))
+        await send(start_of(response))
         await send({"type": "http.response.body", "body": response.body if with_body else b""})
         return
     async with aclosing(response.stream) as stream:
-        await send(head_of(response))
-        if not with_body or await send_parts(stream, request, send, seconds):
+        await send(start_of(response))
+        if not with_body or await send_parts(stream, request, send):
             await send({"type": "http.response.body"})
 
 
-def head_of(response: Response, length: int | None = None) -> Message:
-    headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
-    if response.content_type is not None:
-        headers.append((b"content-type", response.content_type.encode()))
-    if length is not None and response.status != 204:
-        headers.append((b"content-length", b"%d" % length))
+def start_of(response: Response) -> Message:
+    headers = headers_of(response)
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def send_parts(stream: Stream, request: AsgiRequest, send: Send, seconds: float) -> bool:
+async def send_parts(stream: Stream, request: AsgiRequest, send: Send) -> bool:
     """As fast as the caller reads; returns whether it stayed to the end."""
-    gone = asyncio.create_task(request.wait_for_disconnect())
+    waiting = asyncio.create_task(request.wait_for_disconnect())
     try:
         async for part in stream:
-            if gone.done():
+            if request.caller_left:
                 return False
-            request.allow(seconds)
+            request.allow_answer()
             await send({"type": "http.response.body", "body": part, "more_body": True})
     finally:
-        gone.cancel()
+        waiting.cancel()
     return True

@@ -1,248 +1,219 @@
-"""One connection, directly on an HTTP parser: requests are answered one after the other.
-
-A general-purpose server would take a good part of the time of a decision. This one does what the
-service needs: keep-alive and pipelining, bodies of any kind, most responses in one write, and a
-time limit on everything.
-"""
+"""One connection of uvicorn, with the limits that uvicorn leaves to a proxy in front of it."""
 
 import asyncio
-import logging
-from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
+from math import inf
 from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError
-from driftbandits.service.http import wire
 from driftbandits.service.http.protocol import (
-    ClientDisconnected,
-    Limits,
-    Request,
-    Response,
-    Stream,
+    DEFAULT_LIMITS,
+    WHOLE_RESPONSE,
     error_response,
+    headers_of,
 )
-from driftbandits.service.http.request_reader import RequestReader
 
-log = logging.getLogger("driftbandits.service")
+MAX_HEAD_BYTES = 65_536
+MAX_PIPELINED = 1_000  # requests, which take more memory than the bytes they come from
 
-KEEP_ALIVE_SECONDS = 60.0  # that a connection may be idle between requests
-LINGER_SECONDS = 2.0  # for a caller to read the last response before the connection is cut
-
-
-class SharedState:
-    """What all connections of a worker have in common."""
-
-    def __init__(self, respond: Callable[[Request], Awaitable[Response]], limits: Limits) -> None:
-        self.respond, self.limits = respond, limits
-        self.open: set[Connection] = set()
-        self.closing = False
-        self.date = b""  # the header
+Headers = list[tuple[bytes, bytes]]
 
 
-class Connection(asyncio.Protocol):
-    """Pipelined requests wait until the one before them is answered."""
+class Connection(HttpToolsProtocol):
+    """Limits the time and the size of heads, and the time that closing takes.
 
-    _transport: asyncio.Transport
-    deadline: float  # by the loop's clock; checked from outside, as a timer each would be slower
+    It also does otherwise what is wrong in uvicorn 0.54: that drops all that follows a request for
+    an upgrade, takes trailers for headers, answers malformed input before earlier requests, gives
+    no answer to who has stopped sending, and works on for who has left with a request waiting.
+    """
 
-    def __init__(self, shared: SharedState, loop: asyncio.AbstractEventLoop) -> None:
-        self._shared, self._limits, self._loop = shared, shared.limits, loop
-        self._reader = RequestReader(self, shared.limits)
-        self._pipelined: deque[Request] = deque()
-        self._answering: Request | None = None
-        self._task: asyncio.Task[None] | None = None  # answers requests
-        self._writable: asyncio.Future[None] | None = None  # while the caller reads too slowly
-        self._input_ended = False  # the caller sends no more, but may still read
+    head_seconds = DEFAULT_LIMITS.head_seconds
+    linger_seconds = 2.0  # for a caller to read the last answer, or to send what nobody wants
+    check_seconds = 1.0  # between two looks at the clock, as a timer for each request would be slow
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unparsed = 0  # bytes since the parser's last call: it may buffer all of them
+        self._answering: Any = None  # the last request that was begun; others may wait behind it
+        self._discards_input = self._has_ended = False
+        self._awaited: object = None
+        self._extensions = {WHOLE_RESPONSE: self._send_whole}
 
     # Life of the connection
 
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-        self._shared.open.add(self)
-        self._allow(self._limits.head_seconds)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._awaited_since = self.loop.time()
+        self._next_check = self.loop.call_later(self.check_seconds, self._check_time)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._reader.stop()
-        self.resume_writing()
-        if self._reader.current is not None:
-            self._reader.current.fail(ClientDisconnected())
-        if self._task is None:
-            self._shared.open.discard(self)
-        else:  # the task still has a deadline
-            self._task.add_done_callback(lambda _: self._shared.open.discard(self))
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._next_check.cancel()
+        self.pipeline.clear()
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
 
-    def close_if_idle(self) -> None:
-        if self._task is None:
-            self._transport.close()
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A caller may stop sending and still read."""
+        if self._is_idle() or self.cycle.more_body:
+            return False
+        self.cycle.keep_alive = False
+        return True
 
-    def abort(self) -> None:
-        self._transport.abort()
-        if self._task is not None:
-            self._task.cancel()
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
-    def deadline_passed(self) -> None:
-        """The request, its answer or the reader of the answer took too long."""
-        request = self._answering
-        if request is not None:
-            self._allow(self._limits.answer_seconds)
-            if request.complete or request.failure is not None:
-                assert self._task
-                self._task.cancel()
-            else:
-                request.fail(errors.too_slow(self._limits.body_seconds))
-        elif self._transport.is_closing():  # but the caller does not read what is left
-            self.abort()
-        elif self._task is None:  # otherwise it is only just beginning
-            self._allow(LINGER_SECONDS)
-            self._transport.close()
+    def _expects_head(self) -> bool:
+        """Whether the first request is to come, or a later one has begun but not its body."""
+        return self.cycle is None or self.scope is not self.cycle.scope
 
-    def _allow(self, seconds: float) -> None:
-        self.deadline = self._loop.time() + seconds
+    # Time
+
+    def _check_time(self) -> None:
+        self._next_check = self.loop.call_later(self.check_seconds, self._check_time)
+        now = self.loop.time()
+        awaited, seconds = self._wait_for()
+        if awaited is not self._awaited:
+            self._awaited, self._awaited_since = awaited, now
+        elif now - self._awaited_since > seconds:
+            self.transport.abort() if self.transport.is_closing() else self.transport.close()
+
+    def _wait_for(self) -> tuple[object, float]:
+        """What the caller is to do next, and within how many seconds."""
+        if self._has_ended or self.transport.is_closing():
+            return "end", self.linger_seconds
+        if not self._is_idle():
+            return "answer", inf  # the application has limits for it
+        if self._expects_head():
+            return self.scope, self.head_seconds
+        return self.cycle, self.linger_seconds if self.cycle.more_body else self.timeout_keep_alive
 
     # Reading
 
     def data_received(self, data: bytes) -> None:
+        rest: bytes | memoryview = data
         try:
-            self._reader.feed(data)
+            while rest and not self._discards_input:
+                rest = self._parse(rest)
         except ApiError as error:
-            self._reject_input(error)
+            self._refuse(error)
 
-    def eof_received(self) -> bool:
-        """A caller may stop sending and still read."""
-        self._reader.stop()
-        self._input_ended = True
-        self._reader.fail_incomplete(ClientDisconnected())
-        return self._task is not None
+    def _parse(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Returns what is left after a request for an upgrade."""
+        self._unparsed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_without_upgrade()
+            return memoryview(data)[upgrade.args[0] :]
+        except httptools.HttpParserError as error:
+            raise errors.bad_http(str(error.__context__ or error)) from None
+        if self._unparsed > MAX_HEAD_BYTES:
+            raise errors.head_too_large(MAX_HEAD_BYTES)
+        return b""
 
-    def _reject_input(self, error: ApiError) -> None:
+    def _read_without_upgrade(self) -> None:
+        """Ignores the upgrade, as we support none.
+
+        The parser would drop the body, so a new one reads the head again.
+        """
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        if method == b"CONNECT":
+            raise errors.bad_http("this is not a proxy")
+        lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
+        lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self._parse(b"\r\n".join([*lines, b"", b""]))
+
+    def _should_upgrade(self) -> bool:
+        return True  # so that uvicorn does not begin to answer: `_read_without_upgrade` does
+
+    def on_headers_complete(self) -> None:
+        if not self.url.startswith(b"/") and httptools.parse_url(self.url).path is None:
+            raise ValueError("the target has no path")
+        super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED:
+            raise ValueError(f"at most {MAX_PIPELINED} requests may wait for earlier ones")
+        if not self.parser.should_upgrade():
+            self.headers = []  # trailers go here and are ignored
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        super().on_message_complete()
+
+    def _refuse(self, error: ApiError) -> None:
         """Reads no further; earlier requests are still answered."""
-        self._reader.stop()
-        if not self._reader.fail_incomplete(error) and self._task is None:
-            self._write(error_response(error), keep_alive=False)
-            self._close_after_linger()
-
-    def request_started(self) -> None:
-        if self._task is None:
-            self._allow(self._limits.head_seconds)
-
-    def head_received(self, request: Request) -> None:
-        request.on_body_wanted = self._read_body
-        if self._task is None:
-            self._task = self._loop.create_task(self._answer_all(request))
+        self._discards_input = True
+        cycle, is_idle = self.cycle, self._is_idle()
+        in_body = not self._expects_head() and cycle.more_body
+        if is_idle and in_body:  # of a request that is answered
+            self._end()
+        elif is_idle:
+            self._end_with(error)
+        elif in_body and cycle is self._answering and not cycle.response_started:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            self._end_with(error)
         else:
-            self._pipelined.append(request)
-            self._transport.pause_reading()
-
-    def body_outgrew_buffer(self) -> None:
-        self._transport.pause_reading()
-
-    def _read_body(self, request: Request) -> None:
-        expects = request.headers.get(b"expect", b"").lower()
-        if request.understands_chunks and expects == b"100-continue":
-            self._transport.write(wire.CONTINUE)
-        if not self._reader.stopped:
-            self._transport.resume_reading()
-
-    def request_received(self) -> None:
-        if self._answering is self._reader.current:  # else its time begins with its turn
-            self._allow(self._limits.answer_seconds)
+            cycle.keep_alive = False
 
     # Answering
 
-    async def _answer_all(self, request: Request) -> None:
-        """Answers this request and those that were pipelined behind it."""
-        keep_alive = True
-        while keep_alive:
-            self._answering = request
-            limits = self._limits
-            self._allow(limits.answer_seconds if request.complete else limits.body_seconds)
-            keep_alive = await self._answer_or_abort(request)
-            if not self._pipelined or self._transport.is_closing():
-                break
-            request = self._pipelined.popleft()
-        self._task = self._answering = self._reader.current = None
-        if self._input_ended or (keep_alive and (self._reader.stopped or self._shared.closing)):
-            self._transport.close()
-        elif not keep_alive:
-            self._close_after_linger()
-        else:
-            self._await_next()
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
+        cycle.scope["extensions"] = self._extensions
+        if cycle.scope["http_version"] == "1.0":
+            cycle.waiting_for_100_continue = False  # which it does not know
+        super()._start_asgi_task(cycle, app)
 
-    async def _answer_or_abort(self, request: Request) -> bool:
-        """Whether the connection may be used again."""
-        try:
-            return await self._answer(request)
-        except ClientDisconnected:
+    def _send_whole(self, status: int, headers: Headers, body: bytes) -> bool:
+        """In one write: a second system call would take as long as all else that is done here.
+
+        Returns False if the caller does not read, so that uvicorn must wait for it.
+        """
+        cycle = self._answering
+        if self.flow.write_paused or cycle.disconnected:
             return False
-        except asyncio.CancelledError:  # the caller does not read what it asked for
-            self._transport.abort()
-        except Exception:  # in the middle of a response: the caller must see that it is cut
-            if not self._transport.is_closing():  # otherwise the caller is the reason
-                log.exception("an answer was cut off")
-            self._transport.abort()
-        return False
+        cycle.response_started = cycle.response_complete = True
+        self._write(status, headers, body, closes=not cycle.keep_alive)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
 
-    async def _answer(self, request: Request) -> bool:
-        """Whether the connection may be used again."""
-        response = await self._shared.respond(request)
-        keep_alive = request.keep_alive and request.complete and not self._shared.closing
-        with_body = request.method != "HEAD" and response.status not in (204, 304)
-        if response.stream is None:
-            self._write(response, keep_alive=keep_alive, with_body=with_body)
-            if self._writable is not None:
-                self._allow(self._limits.answer_seconds)
-                await self._writable
-            return keep_alive
-        chunked = request.understands_chunks
-        keep_alive = keep_alive and chunked
-        date = self._shared.date
-        head = wire.stream_head(response, date, keep_alive=keep_alive, chunked=chunked)
-        self._transport.write(head)
-        async with aclosing(response.stream) as parts:
-            if with_body:
-                await self._write_parts(parts, chunked)
-        return keep_alive
+    def _write(self, status: int, headers: Headers, body: bytes, *, closes: bool) -> None:
+        parts = [STATUS_LINE[status]]
+        parts += [b"%s: %s\r\n" % each for each in (*self.server_state.default_headers, *headers)]
+        self.transport.write(
+            b"".join([*parts, b"connection: close\r\n\r\n" if closes else b"\r\n", body])
+        )
 
-    def _await_next(self) -> None:
-        self._allow(self._limits.head_seconds if self._reader.in_head else KEEP_ALIVE_SECONDS)
-        self._transport.resume_reading()
+    def on_response_complete(self) -> None:
+        """As in uvicorn, but without a timer for each request."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
 
-    def _close_after_linger(self) -> None:
-        """Discards what the caller still sends: closing at once could lose the last response."""
-        self._reader.stop()
-        if self._transport.is_closing():
-            return
+    def _end_with(self, error: ApiError) -> None:
+        response = error_response(error)
+        self._write(response.status, headers_of(response), response.body, closes=True)
+        self._end()
+
+    def _end(self) -> None:
+        """Closing at once could lose the last answer while the caller still sends."""
+        self._has_ended = True
         with suppress(OSError):  # the caller has left
-            self._transport.write_eof()
-        self._transport.resume_reading()
-        self._allow(LINGER_SECONDS)
-
-    # Writing
-
-    def _write(self, response: Response, *, keep_alive: bool, with_body: bool = True) -> None:
-        date = self._shared.date
-        data = wire.response_bytes(response, date, keep_alive=keep_alive, with_body=with_body)
-        self._transport.write(data)
-
-    async def _write_parts(self, parts: Stream, chunked: bool) -> None:
-        """Piece by piece, as fast as the caller reads."""
-        async for part in parts:
-            if self._transport.is_closing():
-                raise ClientDisconnected
-            self._allow(self._limits.answer_seconds)
-            if part:
-                self._transport.write(wire.chunk(part) if chunked else part)
-            if self._writable is not None:
-                await self._writable
-        if chunked:
-            self._transport.write(wire.LAST_CHUNK)
-
-    def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
-
-    def resume_writing(self) -> None:
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
+            self.transport.write_eof()
+        self.flow.resume_reading()

@@ -1,10 +1,9 @@
 """Requests, responses and their limits: what lies between HTTP and the service."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -33,6 +32,8 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
+# An extension of ASGI that `Connection` has: sends status, headers and body at once, if it can.
+WHOLE_RESPONSE = "driftbandits.whole_response"
 
 
 class ClientDisconnected(Exception):  # noqa: N818  # as in starlette: not an error of ours
@@ -42,35 +43,23 @@ class ClientDisconnected(Exception):  # noqa: N818  # as in starlette: not an er
 class Request:
     """A request whose head has arrived; the body may still be on its way."""
 
-    __slots__ = (
-        "_body_parts", "bandit", "body", "body_size", "body_waiter", "complete", "failure",
-        "headers", "keep_alive", "method", "on_body_wanted", "query_string", "raw_path",
-        "understands_chunks",
-    )  # fmt: skip
+    __slots__ = ("bandit", "body", "headers", "method", "query_string", "raw_path")
 
-    def __init__(self, method: str, target: bytes, headers: dict[bytes, bytes]) -> None:
-        self.method, self.headers = method, headers  # header names are lower case
-        if not target.startswith(b"/"):  # absolute form, as sent to proxies
-            target = urlsplit(target)._replace(scheme=b"", netloc=b"").geturl() or b"/"
-        self.raw_path, _, self.query_string = target.partition(b"?")
+    def __init__(
+        self,
+        method: str,
+        raw_path: bytes,
+        headers: dict[bytes, bytes],
+        query_string: bytes = b"",
+        body: bytes = b"",
+    ) -> None:
+        self.method, self.headers, self.body = method, headers, body  # header names: lower case
+        self.raw_path, self.query_string = raw_path, query_string
         self.bandit = ""  # named in the path
-        self.keep_alive = self.understands_chunks = True  # set by the reader
-        self.body, self.complete = b"", False
-        self.body_size = 0  # bytes so far
-        self._body_parts: list[bytes] = []
-        self.failure: Exception | None = None  # why the body will never be complete
-        self.body_waiter: asyncio.Future[None] | None = None
-        self.on_body_wanted: Callable[[Request], None] = lambda _: None
 
     @property
     def path(self) -> str:
         return unquote(self.raw_path.decode("latin-1"))
-
-    @property
-    def content_length(self) -> int:
-        """As announced; 0 if it was not."""
-        announced = self.headers.get(b"content-length", b"")
-        return int(announced) if announced.isdigit() else 0
 
     def header(self, name: bytes) -> str | None:
         found = self.headers.get(name)
@@ -80,35 +69,8 @@ class Request:
         given = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True)
         return given.get(name, [default])[-1]
 
-    # The body, filled in by the connection and awaited by the service
-
-    def add_to_body(self, part: bytes) -> int:
-        """Returns the number of bytes so far."""
-        self._body_parts.append(part)
-        self.body_size += len(part)
-        return self.body_size
-
-    def finish_body(self) -> None:
-        self.body, self.complete = b"".join(self._body_parts), True
-        self._body_parts.clear()
-        self._wake_waiter()
-
-    def fail(self, error: Exception) -> None:
-        """The body will not be complete: `wait_for_body` raises the error."""
-        self.failure = error
-        self._wake_waiter()
-
-    def _wake_waiter(self) -> None:
-        if self.body_waiter is not None and not self.body_waiter.done():
-            self.body_waiter.set_result(None)
-
     async def wait_for_body(self) -> None:
-        if self.failure is None and not self.complete:
-            self.body_waiter = asyncio.get_running_loop().create_future()
-            self.on_body_wanted(self)
-            await self.body_waiter
-        if self.failure is not None:
-            raise self.failure
+        """Until `body` has all of it; raises if it never will."""
 
 
 class Stream(Protocol):
@@ -127,6 +89,16 @@ class Response(NamedTuple):
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     stream: Stream | None = None
+
+
+def headers_of(response: Response) -> list[tuple[bytes, bytes]]:
+    """As they are sent; a stream has no length."""
+    headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
+    if response.content_type is not None:
+        headers.append((b"content-type", response.content_type.encode()))
+    if response.stream is None and response.status != 204:
+        headers.append((b"content-length", b"%d" % len(response.body)))
+    return headers
 
 
 def json_response(status: int, content: Any = None) -> Response:

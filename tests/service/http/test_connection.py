@@ -1,7 +1,4 @@
-"""One caller on a real socket: how it is answered, and what becomes of it when it leaves.
-
-After each test no connection is left, no task, and nothing was logged that should not be.
-"""
+"""One caller on a real socket: how it is answered, and what becomes of it when it leaves."""
 
 import socket
 from collections.abc import Callable
@@ -15,24 +12,21 @@ from tests.service.http.raw_http import (
     MOST,
     Caller,
     Server,
-    loop,
+    patient,
     server,
 )
 
-__all__ = ["loop", "server"]  # fixtures: pytest finds them by name
+__all__ = ["patient", "server"]  # fixtures: pytest finds them by name
 
 
 def test_requests_wait_for_their_turn_and_reading_goes_on(server: Server) -> None:
     with server.call(GET % b"wait" + GET % b"parts" + GET % b"plain" + ECHO) as caller:
         server.until_seen("wait")
-        assert not server.only()._transport.is_reading()
         server.open_gate()
         expected = [(200, b"wait"), (200, b"onetwothree"), (200, b"plain"), (200, b"body")]
         assert [caller.answer() for _ in range(3)] == expected[:3]
         caller.sendall(b"Content-Length: 4\r\n\r\nbody")
         assert caller.answer() == expected[3]
-        server.until(lambda: server.only()._task is None)
-        assert server.only()._reader.current is None  # nor is its body kept
 
 
 @pytest.mark.parametrize(("path", "length"), [(b"plain", "5"), (b"parts", None)])
@@ -43,13 +37,18 @@ def test_a_head_is_answered_without_a_body(server: Server, path: bytes, length: 
         assert caller.answer() == (200, b"plain")
 
 
-def test_who_speaks_an_older_http_is_answered_in_it(server: Server) -> None:
-    with server.call(b"GET /parts HTTP/1.0\r\nConnection: keep-alive\r\n\r\n") as caller:
-        assert caller.head()[1].keys() == ["date", "connection"]
-        assert caller.rest() == b"onetwothree"
-    head = b"POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n"
-    with server.call(head + b"Connection: keep-alive\r\n\r\n") as caller:
-        server.until(lambda: "echo" in server.seen)
+@pytest.mark.parametrize("kept", [b"", b"Connection: keep-alive\r\n"])
+def test_who_speaks_an_older_http_is_answered_once(server: Server, kept: bytes) -> None:
+    with server.call(b"GET /plain HTTP/1.0\r\n%s\r\n" % kept + GET % b"never") as caller:
+        assert caller.head()[1]["connection"] == "close"
+        assert caller.rest() == b"plain"
+    assert server.seen == ["plain"]
+
+
+def test_who_speaks_an_older_http_is_not_told_to_continue(server: Server) -> None:
+    head = b"POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"
+    with server.call(head) as caller:
+        server.until_seen("echo")
         caller.sendall(b"body")
         assert caller.answer() == (200, b"body")
         assert caller.rest() == b""
@@ -57,10 +56,10 @@ def test_who_speaks_an_older_http_is_answered_in_it(server: Server) -> None:
 
 def test_after_the_last_request_of_a_connection_it_ends(server: Server) -> None:
     last = b"GET /plain HTTP/1.1\r\nConnection: close\r\n\r\n"
-    for data in (last, last + GET % b"never", b"CONNECT plain:1 HTTP/1.1\r\n\r\nnot HTTP"):
+    for data in (last, last + GET % b"never"):
         with server.call(data) as caller:
             assert caller.head()[1]["connection"] == "close"
-            assert caller.rest() == (b"" if data.startswith(b"CONNECT") else b"plain")
+            assert caller.rest() == b"plain"
     assert "never" not in server.seen
 
 
@@ -68,19 +67,28 @@ def test_after_the_last_request_of_a_connection_it_ends(server: Server) -> None:
 def test_who_stops_talking_may_listen(server: Server, more: int) -> None:
     with server.call(GET % b"wait" + GET % b"parts" * more) as caller:
         caller.shutdown(socket.SHUT_WR)
-        server.until(lambda: server.seen and (more or server.only()._input_ended))
+        server.until_seen("wait")
+        server.until(lambda: more or not server.only().cycle.keep_alive)
         server.open_gate()
         assert caller.answer() == (200, b"wait")
         assert not more or caller.answer() == (200, b"onetwothree")
         assert caller.rest() == b""
 
 
-@pytest.mark.parametrize("path", [b"large", b"parts/large"])
-def test_an_answer_goes_no_faster_than_it_is_read(server: Server, path: bytes) -> None:
-    with server.call(GET % path + GET % b"further") as caller:
-        server.until(lambda: server.only()._writable)
-        assert "further" not in server.seen
+@pytest.mark.parametrize(
+    ("path", "begun"), [(b"large", ["large", "next"]), (b"parts/large", ["parts", "further"])]
+)
+def test_an_answer_goes_no_faster_than_it_is_read(
+    server: Server, path: bytes, begun: list[str]
+) -> None:
+    """One part more is made, or one answer, and waits."""
+    with server.call(GET % path + GET % b"next" + GET % b"last") as caller:
+        server.until(lambda: server.only().flow.write_paused)
+        server.until_seen(*begun)
         caller.hang_up()
+    server.until_idle()
+    assert server.seen[:2] == begun
+    assert "last" not in server.seen
 
 
 @pytest.mark.parametrize("part", HALF)
@@ -89,7 +97,7 @@ def test_who_leaves_in_the_middle_of_a_request_is_forgotten(
     server: Server, part: str, leave: Callable[[Caller], None] | None
 ) -> None:
     with server.call(HALF[part]) as caller:
-        server.until(lambda: server.connections.open and (server.seen or part == "head"))
+        server.until(lambda: server.listening.state.connections and (server.seen or part == "head"))
         if leave:
             leave(caller)
         else:
@@ -97,24 +105,27 @@ def test_who_leaves_in_the_middle_of_a_request_is_forgotten(
             assert caller.rest() == b""
 
 
+@pytest.mark.parametrize("behind", [b"", GET % b"never"])
 @pytest.mark.parametrize("path", [b"wait", b"parts/wait", b"late"])
 def test_who_leaves_before_the_answer_is_forgotten_when_it_is_there(
-    server: Server, path: bytes
+    server: Server, path: bytes, behind: bytes
 ) -> None:
-    with server.call(GET % path) as caller:
+    with server.call(GET % path + behind) as caller:
         server.until(lambda: server.seen)
-        connection = server.only()  # a stream may be over soon after
         caller.hang_up()
-        server.until(connection._transport.is_closing)
+        if not behind:  # otherwise it is not read from
+            server.until(lambda: not server.listening.state.connections)
         server.open_gate()
     server.until_idle()
-    assert server.seen == (["parts", "ended"] if b"parts" in path else [path.decode()])
+    last = "ended" if b"parts" in path else path.decode()
+    assert server.seen[-1] == last
+    assert "never" not in server.seen
 
 
 def test_who_leaves_unnoticed_is_noticed_in_the_end(server: Server) -> None:
     head = b"GET /parts/quiet HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % MOST
     with server.call(head + bytes(300_000)) as caller:
-        server.until(lambda: not server.only()._transport.is_reading())
+        server.until_seen("parts")
         caller.hang_up()
         server.open_gate()
     server.until_seen("parts", "ended")
@@ -130,10 +141,9 @@ def test_requests_of_who_left_are_not_begun(server: Server) -> None:
     assert server.seen == ["wait"]
 
 
-@pytest.mark.parametrize(("path", "came"), [(b"wrong", False), (b"parts/wrong", True)])
-def test_an_answer_that_fails_is_cut(server: Server, path: bytes, came: bool) -> None:
-    server.logged = ["an answer was cut off"]
-    with server.call(GET % path) as caller:
+def test_an_answer_that_fails_is_cut(server: Server) -> None:
+    server.logged = ["Exception in ASGI application\n"]
+    with server.call(GET % b"parts/wrong") as caller:
         rest = caller.rest()
-        assert (b"one" in rest) == came
+        assert b"one" in rest
         assert b"\r\n0\r\n" not in rest

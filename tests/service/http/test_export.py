@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,13 @@ import polars as pl
 import pytest
 
 from driftbandits.service.errors import ApiError
-from driftbandits.service.http import export
+from driftbandits.service.http import asgi, export
 from driftbandits.service.http.export import AT_ONCE, PAGE_ROWS, Exports
-from driftbandits.service.http.protocol import Limits, Request, Response, error_response
+from driftbandits.service.http.protocol import Request, Response, error_response
+from driftbandits.service.server import new_loop
 from driftbandits.service.store.records import BanditRow, Entry, Event, LoggedDecision
 from driftbandits.service.store.store import Store
-from tests.service.http.raw_http import MOST, PATIENCE, Server, loop
-
-__all__ = ["loop"]  # a fixture: pytest finds it by name
+from tests.service.http.raw_http import PATIENCE, PATIENT, SOON, HastyConnection, Server
 
 ROWS = 100_000
 PAGES = ROWS // PAGE_ROWS
@@ -49,10 +49,10 @@ class SlowStore:
 
 
 class LogServer(Server):
-    def __init__(self, loop: asyncio.AbstractEventLoop, store: SlowStore, row: BanditRow) -> None:
+    def __init__(self, store: SlowStore, row: BanditRow, **options: Any) -> None:
         self.store, self.row, self.exports = store, row, Exports(store)  # type: ignore[arg-type]
-        loop.set_default_executor(ThreadPoolExecutor(1))  # for everything that is not an export
-        super().__init__(loop, Limits(MOST, 9, *[3 * PATIENCE] * 3))
+        super().__init__(new_loop, **options)
+        self.loop.set_default_executor(ThreadPoolExecutor(1))  # for all that is not an export
 
     async def _answer(self, request: Request) -> Response:
         if request.path == "/other":
@@ -62,9 +62,9 @@ class LogServer(Server):
         except ApiError as error:
             return error_response(error)
 
-    def stop(self) -> None:
+    def end(self) -> None:
         self.store.allow(9 * PAGES * AT_ONCE)
-        self.end()
+        super().end()
 
 
 def event(seq: int) -> Event:
@@ -91,12 +91,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, B
 
 
 @pytest.fixture
-def server(
-    loop: asyncio.AbstractEventLoop, written: tuple[Store, BanditRow]
-) -> Iterator[LogServer]:
-    server = LogServer(loop, SlowStore(written[0]), written[1])
+def server(written: tuple[Store, BanditRow]) -> Iterator[LogServer]:
+    server = LogServer(SlowStore(written[0]), written[1])
     yield server
-    server.stop()
+    server.end()
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -187,13 +185,30 @@ def test_nothing_is_read_for_who_has_left(server: LogServer, format: str) -> Non
     with server.call(LOG % format.encode()) as caller:
         assert caller.head()[0] == 200
         caller._came.readline()
-        connection = server.only()
         caller.hang_up()
-        server.until(connection._transport.is_closing)
+        server.until(lambda: not server.listening.state.connections)
     server.store.allow(PAGES)
     server.until_idle()
     assert server.store.read <= 2, "the page that was being read is the last"
     assert server.exports._running == 0
+
+
+def test_who_does_not_read_gives_its_place_back(
+    written: tuple[Store, BanditRow], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """Although the log has no end."""
+    monkeypatch.setattr(asgi, "TICK_SECONDS", SOON / 5)
+    hasty = {"limits": PATIENT._replace(answer_seconds=SOON), "kind": HastyConnection}
+    server = LogServer(SlowStore(written[0]), written[1], **hasty)
+    page = next(written[0].log(written[1].id, PAGE_ROWS))
+    monkeypatch.setattr(server.store, "log", lambda *_: repeat(page))
+    with ExitStack() as stack:
+        stack.callback(server.end)
+        callers = [stack.enter_context(server.call(LOG % b"csv")) for _ in range(AT_ONCE)]
+        assert [caller.head()[0] for caller in callers] == [200] * AT_ONCE
+        server.until_idle()
+        assert server.exports._running == 0
+    assert "its caller did not read it" in caplog.text
 
 
 def test_a_few_at_a_time_and_others_are_answered(server: LogServer) -> None:
@@ -260,4 +275,4 @@ def test_a_log_that_cannot_be_read_on_is_cut(
         assert b"id-1" in caller.rest()
     server.until_idle()
     assert server.exports._running == 0
-    assert "an answer was cut off" in caplog.text
+    assert "the disk is gone" in caplog.text

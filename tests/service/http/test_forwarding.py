@@ -8,9 +8,9 @@ import pytest
 
 from driftbandits.service.errors import ApiError
 from driftbandits.service.http import targets
-from driftbandits.service.http.connections import Connections
 from driftbandits.service.http.forwarding import FORWARDED_HEADER, Forwarder
-from driftbandits.service.http.protocol import DEFAULT_LIMITS, Request, Response
+from driftbandits.service.http.protocol import Request, Response
+from tests.service.http.raw_http import Listening, StandIn
 
 PATIENCE = 20.0  # seconds
 LIST = b'{"bandits": [{"name": "shop", "open": 3}]}'
@@ -26,11 +26,10 @@ class Worker:
         self.asked = 0  # whether it is alive
 
     async def start(self) -> "Worker":
-        loop = asyncio.get_running_loop()
-        self.connections = Connections(self._answer, DEFAULT_LIMITS)
-        self._server = await loop.create_server(self.connections.new, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        self._listening = Listening(StandIn(self._answer))
+        self.connections = self._listening.state.connections
+        self.url = f"http://127.0.0.1:{self._listening.address[1]}"
+        self._serving = asyncio.create_task(self._listening.serve())
         return self
 
     async def _answer(self, request: Request) -> Response:
@@ -46,14 +45,12 @@ class Worker:
         return Response(200, LIST, "application/json", (("retry-after", "3"), ("x-other", "4")))
 
     async def stop(self) -> None:
-        self._server.close()
-        await self.connections.close(0.0)
+        self._listening.stop()
+        await self._serving
 
 
 def request(method: str = "POST", path: bytes = DECIDE) -> Request:
-    made = Request(method, path, {b"authorization": b"Bearer secret"})
-    made.finish_body()
-    return made
+    return Request(method, path, {b"authorization": b"Bearer secret"})
 
 
 Story = Callable[[Forwarder, Worker, Worker, asyncio.Event], Awaitable[None]]
@@ -194,9 +191,9 @@ def test_connections_to_a_worker_that_is_gone_are_closed(monkeypatch: pytest.Mon
     ) -> None:
         gate.set()
         assert await code_of(forwarder.forward(request(), frozen.url)) == 200
-        assert len(frozen.connections.open) == 1
+        assert len(frozen.connections) == 1
         monkeypatch.setattr(targets, "IDLE_SECONDS", 0.0)
         assert await code_of(forwarder.forward(request(), healthy.url)) == 200
-        await until(lambda: not frozen.connections.open)
+        await until(lambda: not frozen.connections)
 
     told(story)
