@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
@@ -36,20 +37,31 @@ class Programs(NamedTuple):
 @lru_cache(maxsize=64)
 def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     """The two loops; the same arguments give the same object, so nothing is compiled twice."""
-    blank = jax.eval_shape(policy.init, key(0))
-    context, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
+    blank = blank_state(policy)
+    # NumPy's: JAX would compile a program for every shape, and keep it for ever.
+    context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
     decision = jax.eval_shape(policy.act, key(0), blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
     act, learn = (compiling.jit(each, donate_argnums=0) for each in (act, learn))
-    return Programs(
-        compiling.jit(policy.init), act, learn, compiling.jit(copied), ticket, blank, still
-    )
+    init, copy = compiling.jit(policy.init), compiling.jit(copying())
+    return Programs(init, act, learn, copy, ticket, blank, still)
 
 
-def copied(state: State) -> State:
-    return jax.tree.map(jnp.copy, state)
+@lru_cache(maxsize=64)
+def blank_state(policy: Policy) -> State:
+    """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
+    return jax.eval_shape(policy.init, key(0))
+
+
+def copying() -> Callable[[State], State]:
+    """A function of its own each time: JAX keeps what it compiled as long as the function lives."""
+
+    def copy(state: State) -> State:
+        return jax.tree.map(jnp.copy, state)
+
+    return copy
 
 
 def acting(
@@ -118,7 +130,9 @@ def chosen(condition: Array, one: State, other: State) -> State:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
 
 
-def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
+def keeps_its_state(
+    policy: Policy, blank: State, context: np.ndarray, everyone: np.ndarray
+) -> bool:
     """Whether `act` gives back the very state that it was given."""
     same = False
 
