@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftbandits import check
@@ -62,10 +61,9 @@ class Learner:
         self._state = self._fresh()
 
     def _shape(self, spec: BanditSpec) -> None:
-        self.spec, self._policy = spec, build_policy(self._text, spec)
-        if self._policy.sees_means:
+        if build_policy(self._text, spec).sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
-        self._programs = programs_for(self._policy, spec)
+        self.spec, self._programs = spec, programs_for(self._text, spec)
         self._contexts = np.zeros((TOGETHER, spec.context_dim), np.float32)
         self._available = np.zeros((TOGETHER, spec.num_arms), bool)
         self._rewards = np.zeros(TOGETHER, np.float32)
@@ -251,13 +249,15 @@ def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
 
 def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     """Those of a policy's state, found without making one."""
-    return shapes_by_path(programs_for(build_policy(policy, spec), spec).blank)
+    return shapes_by_path(programs_for(policy, spec).blank)
 
 
 def on_device(state: PyTree) -> State:
-    """Copies of our own: a program gives the memory of its state to the next one."""
-    with jax.default_device(agents_device()):
-        return bound(jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), state))
+    """Copies of our own: a program gives the memory of its state to the next one.
+
+    `jnp.copy` would compile a program for every shape, and keep it for ever.
+    """
+    return jax.device_put(state, agents_device(), may_alias=False)
 
 
 def bound(state: State) -> State:

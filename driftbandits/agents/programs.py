@@ -5,8 +5,10 @@ the same bits. Whatever would leave a memory that is not sound changes nothing.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +17,19 @@ from jax import Array
 
 from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
 from driftbandits.agents.soundness import are_probabilities, is_finite, largest
-from driftbandits.core import BanditSpec, Decision, Policy, State
+from driftbandits.core import BanditSpec, Decision, Key, Policy, State
 from driftbandits.numerics.random_keys import THREEFRY, key
+from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
 
 TOGETHER = 256  # decisions or rewards in one call of a program, at the most
+KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of the arms
 USUAL = 1e3  # with larger numbers in a ticket or a reward, a linear policy may become unusable
 
 
-class Programs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Programs:
     init: Callable[..., State]
     act: Callable[..., tuple[State, Array, Array, Array]]
     learn: Callable[..., tuple[State, Array]]
@@ -34,9 +39,22 @@ class Programs(NamedTuple):
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
 
-@lru_cache(maxsize=64)
-def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
-    """The two loops; the same arguments give the same object, so nothing is compiled twice."""
+_in_use: WeakValueDictionary[tuple[str, BanditSpec], Programs] = WeakValueDictionary()
+
+
+@lru_cache(maxsize=KEPT)
+def programs_for(policy: str, spec: BanditSpec) -> Programs:
+    """Those of a policy such as "recurrent(energy=0)", compiled once for all who use them.
+
+    Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
+    """
+    found = _in_use.get((policy, spec))
+    if found is None:
+        found = _in_use[policy, spec] = new_programs(build_policy(policy, spec), spec)
+    return found
+
+
+def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
     blank = blank_state(policy)
     # NumPy's: JAX would compile a program for every shape, and keep it for ever.
     context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
@@ -45,7 +63,7 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
     act, learn = (compiling.jit(each, donate_argnums=0) for each in (act, learn))
-    init, copy = compiling.jit(policy.init), compiling.jit(copying())
+    init, copy = (compiling.jit(each) for each in (starting(policy), copying()))
     return Programs(init, act, learn, copy, ticket, blank, still)
 
 
@@ -55,9 +73,17 @@ def blank_state(policy: Policy) -> State:
     return jax.eval_shape(policy.init, key(0))
 
 
-def copying() -> Callable[[State], State]:
-    """A function of its own each time: JAX keeps what it compiled as long as the function lives."""
+# Functions of their own, as JAX keeps what it has compiled for as long as the function lives.
 
+
+def starting(policy: Policy) -> Callable[[Key], State]:
+    def init(key: Key) -> State:
+        return policy.init(key)
+
+    return init
+
+
+def copying() -> Callable[[State], State]:
     def copy(state: State) -> State:
         return jax.tree.map(jnp.copy, state)
 
@@ -136,10 +162,10 @@ def keeps_its_state(
     """Whether `act` gives back the very state that it was given."""
     same = False
 
-    def look(state: State) -> None:
+    def look(state: State, context: Array, everyone: Array) -> None:
         nonlocal same
         after = jax.tree.leaves(policy.act(key(0), state, context, everyone)[1])
         same = all(a is b for a, b in zip(after, jax.tree.leaves(state), strict=True))
 
-    jax.eval_shape(look, blank)
+    jax.eval_shape(look, blank, context, everyone)
     return same
