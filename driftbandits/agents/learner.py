@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftbandits import check
@@ -63,10 +62,9 @@ class Learner:
         self._parts = self._fresh()  # never changed, but replaced
 
     def _shape(self, spec: BanditSpec) -> None:
-        self.spec, self._policy = spec, build_policy(self._text, spec)
-        if self._policy.sees_means:
+        if build_policy(self._text, spec).sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
-        self._programs = programs_for(self._policy, spec)
+        self.spec, self._programs = spec, programs_for(self._text, spec)
         self._numbers = np.zeros(4, WORD)
         self._numbers[2:] = self._words
         self._requests = np.zeros((TOGETHER, spec.context_dim + spec.num_arms), WORD)
@@ -236,8 +234,8 @@ class Learner:
         return self._programs.state.on_host(self._parts)
 
     def _set(self, state: State) -> None:
-        with jax.default_device(agents_device()):
-            self._parts = bound(self._programs.state.pack(jax.tree.map(jnp.array, state)))
+        parts = self._programs.state.from_host(state)
+        self._parts = jax.device_put(parts, agents_device(), may_alias=False)
 
 
 def arrays_by_path(state: State) -> dict[str, np.ndarray]:
@@ -259,7 +257,7 @@ def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
 
 def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     """Those of a policy's state, found without making one."""
-    return shapes_by_path(programs_for(build_policy(policy, spec), spec).state.blank)
+    return shapes_by_path(programs_for(policy, spec).state.blank)
 
 
 def bound(parts: Parts) -> Parts:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.agents.packed_tickets import columns, layout_of, pack, unpack
+from driftbandits.agents.packed_tickets import WORD, columns, layout_of, pack, unpack
 from driftbandits.agents.soundness import is_finite
 from driftbandits.core import State
 
@@ -48,6 +48,11 @@ class StateLayout:
         small = [as_numbers(array[0], leaf.dtype) for array, leaf in pairs]
         return self._joined(small, large)
 
+    def from_host(self, state: State) -> tuple[np.ndarray, ...]:
+        """`pack` without a program, of which JAX would keep one for every shape."""
+        small, large = self._split([np.asarray(leaf) for leaf in jax.tree.leaves(state)])
+        return np.concatenate([np.zeros(0, WORD), *map(to_words, small)]), *large
+
     def are_new(self, before: State, after: State) -> list[bool]:
         """Of each part, whether it has an array that was not there before."""
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
@@ -70,6 +75,11 @@ class StateLayout:
         found = {True: iter(small), False: iter(large)}
         leaves = [next(found[is_small]) for is_small in self._is_small]
         return jax.tree.unflatten(self._structure, leaves)
+
+
+def to_words(numbers: np.ndarray) -> np.ndarray:
+    words = numbers.astype(WORD) if numbers.dtype.kind == "b" else numbers.copy().view(WORD)
+    return words.ravel()
 
 
 def as_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:

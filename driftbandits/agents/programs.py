@@ -7,11 +7,14 @@ arrays, as each costs time.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits.agents.packed_state import Parts, StateLayout, only_new
@@ -20,22 +23,24 @@ from driftbandits.agents.packed_tickets import (
     Layout,
     as_type,
     as_words,
-    is_key,
     layout_of,
     pack,
     unpack,
 )
 from driftbandits.agents.soundness import are_probabilities, largest
-from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
+from driftbandits.core import BanditSpec, Decision, Key, Policy, PyTree, State
 from driftbandits.numerics.random_keys import THREEFRY, key
+from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
 
 TOGETHER = 128  # decisions or rewards in one call of a program, at the most
+KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of the arms
 USUAL = 1e3  # with larger numbers in a ticket or a reward, a linear policy may become unusable
 
 
-class Programs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Programs:
     """What they take and give is in `acting` and `learning`."""
 
     init: Callable[..., Parts]
@@ -48,49 +53,68 @@ class Programs(NamedTuple):
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
 
 
-@lru_cache(maxsize=64)
-def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
-    """The same arguments give the same object, so nothing is compiled twice."""
-    state = StateLayout(jax.eval_shape(policy.init, key(0)))
-    context, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
+_in_use: WeakValueDictionary[tuple[str, BanditSpec], Programs] = WeakValueDictionary()
+
+
+@lru_cache(maxsize=KEPT)
+def programs_for(policy: str, spec: BanditSpec) -> Programs:
+    """Those of a policy such as "recurrent(energy=0)", compiled once for all who use them.
+
+    Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
+    """
+    found = _in_use.get((policy, spec))
+    if found is None:
+        found = _in_use[policy, spec] = new_programs(build_policy(policy, spec), spec)
+    return found
+
+
+def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
+    state = StateLayout(blank_state(policy))
+    # NumPy's: JAX would compile a program for every shape, and keep it for ever.
+    context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
     decision = jax.eval_shape(policy.act, key(0), state.blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
 
-    def after_act(known: State) -> State:
+    def after_act(known: State, context: Array, everyone: Array) -> State:
         return policy.act(key(0), known, context, everyone)[1]
 
-    def after_learn(known: State) -> State:
-        return policy.learn(known, blank_ticket(decision.ticket), jnp.zeros(()))
+    def after_learn(known: State, own: PyTree, reward: Array) -> State:
+        return policy.learn(known, own, reward)
 
-    new_by_act, new_by_learn = (new_parts(state, each) for each in (after_act, after_learn))
+    new_by_act = new_parts(state, after_act, context, everyone)
+    new_by_learn = new_parts(state, after_learn, decision.ticket, np.float32(0))
     still = spec.context_dim == 0 and not any(new_by_act)
     act = acting(policy, spec, state, ticket, new_by_act, still)
     learn = learning(policy, spec, state, ticket, new_by_learn)
-    return Programs(
-        compiling.jit(lambda start: state.pack(policy.init(start))),
-        compiling.jit(act),
-        compiling.jit(learn),
-        state,
-        ticket,
-        new_by_act,
-        new_by_learn,
-        still,
-    )
+    init, act, learn = (compiling.jit(each) for each in (starting(policy, state), act, learn))
+    return Programs(init, act, learn, state, ticket, new_by_act, new_by_learn, still)
 
 
-def blank_ticket(shapes: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: key(0) if is_key(leaf) else jnp.zeros_like(leaf), shapes)
+@lru_cache(maxsize=64)
+def blank_state(policy: Policy) -> State:
+    """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
+    return jax.eval_shape(policy.init, key(0))
 
 
-def new_parts(layout: StateLayout, after: Callable[[State], State]) -> list[bool]:
+def new_parts(layout: StateLayout, after: Callable[..., State], *given: Any) -> list[bool]:
     """Of each part of a state, whether the function gives another one than it was given."""
     found: list[bool] = []
 
-    def look(state: State) -> None:
-        found.extend(layout.are_new(state, after(state)))
+    def look(state: State, *given: Any) -> None:
+        found.extend(layout.are_new(state, after(state, *given)))
 
-    jax.eval_shape(look, layout.blank)
+    jax.eval_shape(look, layout.blank, *given)
     return found
+
+
+# Functions of their own, as JAX keeps what it has compiled for as long as the function lives.
+
+
+def starting(policy: Policy, layout: StateLayout) -> Callable[[Key], Parts]:
+    def init(key: Key) -> Parts:
+        return layout.pack(policy.init(key))
+
+    return init
 
 
 def acting(

@@ -19,6 +19,7 @@ from uvicorn import Config, Server
 
 from driftbandits.check import fail
 from driftbandits.service.engine.worker import Worker
+from driftbandits.service.free_memory import giving_back_memory
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.asgi import AsgiApp
 from driftbandits.service.http.connection import Connection
@@ -65,6 +66,7 @@ def serve(
         service = new_service(store, where, url, without_keys)
         print(f"driftbandits serves at {url}  (page: {url}/  API: {url}/docs)", flush=True)
         tune_interpreter()
+        stack.enter_context(giving_back_memory())
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(run(service, listener))
     leave()

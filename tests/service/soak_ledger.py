@@ -103,13 +103,20 @@ class Ledger:
         with self.lock:
             return sum((totals_of(known) for known in self.bandits.values()), self.totals)
 
-    def kept(self) -> int:
-        """Decisions that workers keep in memory for the pages of their bandits."""
+    def kept(self) -> tuple[int, int]:
+        """Decisions that workers keep for the pages of their bandits, and those that are open."""
         with self.lock:
-            return sum(min(len(each.decisions), NEWEST) for each in self.bandits.values())
+            kept = sum(min(len(each.decisions), NEWEST) for each in self.bandits.values())
+            return kept, sum(map(waiting_of, self.bandits.values()))
 
     def complain(self, *problems: str) -> None:
         self.problems.extend(problems)
+
+
+def waiting_of(known: Known) -> int:
+    """With a window, few of them wait."""
+    settled = len(known.rewards) + len(known.expired)
+    return 0 if "window" in known.body else len(known.decisions) - settled
 
 
 def totals_of(known: Known) -> Counter[str]:

@@ -119,7 +119,10 @@ class Service:
         except asyncio.CancelledError:
             return endpoint.name, error_response(errors.no_answer_in_time())
         except Exception as error:
-            return endpoint.name, error_response(as_api_error(error, endpoint.name))
+            response = error_response(as_api_error(error, endpoint.name))
+            # Its frames hold the error and the request's body: only a collection would free them.
+            error.__traceback__ = None
+            return endpoint.name, response
 
     def _find_endpoint(self, request: Request) -> Endpoint:
         is_short = len(request.raw_path) <= LONGEST_CACHED_PATH

@@ -14,10 +14,10 @@ import jax
 from driftbandits import check
 from driftbandits.agents import checks, requests
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, spec_of
+from driftbandits.agents.programs import blank_state
 from driftbandits.agents.settings import AgentSettings
 from driftbandits.choice import parse, with_defaults
 from driftbandits.logs.replay import new_book
-from driftbandits.numerics.random_keys import key
 from driftbandits.policies import POLICIES, build_policy
 from driftbandits.service import errors
 
@@ -62,7 +62,7 @@ def check_sizes(config: dict[str, Any]) -> None:
     if not config["arms"]:
         return  # which `new_book` refuses
     policy = build_policy(settings.policy, spec_of(settings, len(config["arms"])))
-    leaves = jax.tree.leaves(jax.eval_shape(policy.init, key(0)))
+    leaves = jax.tree.leaves(blank_state(policy))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
     if size > LARGEST_STATE:
         rule = f"one that remembers at most {LARGEST_STATE // 10**6} MB with these arms and this "

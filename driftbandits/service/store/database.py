@@ -25,7 +25,7 @@ DRIVERS = {
 PRAGMAS = [
     "synchronous = FULL",
     "foreign_keys = ON",
-    "cache_size = -65536",  # KiB
+    "cache_size = -8192",  # KiB of each connection; the system has the file in its own cache
     "wal_autocheckpoint = 8000",  # pages
 ]
 # A commit is on the disk when it returns. A worker that froze lets go of its rows before its lease
