@@ -130,20 +130,27 @@ class Engine:
 
     def _round(self, items: list[Any]) -> None:
         calls = [item for item in items if isinstance(item, Call)]
-        for item in items:
-            if isinstance(item, Loaded):
-                calls += self._take_in(item)
-            elif isinstance(item, Lost):
-                self._drop(item.bandit, item.lease)
-            elif isinstance(item, Orphaned) and not self._stopped.is_set():
-                self._revive(item.bandit)
         try:
+            for item in items:
+                if isinstance(item, Loaded):
+                    calls += self._take_in(item)
+                elif isinstance(item, Lost):
+                    self._drop(item.bandit, item.lease)
+                elif isinstance(item, Orphaned) and not self._stopped.is_set():
+                    self._revive(item.bandit)
             self._serve([call for call in calls if not call.answer.done()])
         except Exception:
             log.exception("a round failed")
-            self.live_bandits.clear()  # they may be ahead of the log, which they are revived from
-            calls += self._turns.clear()
-            self._send_replies([Reply(call, errors.broken_policy(call.bandit)) for call in calls])
+            self._start_afresh(calls)
+
+    def _start_afresh(self, calls: list[Call]) -> None:
+        """Bandits may be ahead of the log, which they are revived from; nobody waits in vain."""
+        self._committer.finish()  # these are answered when they are written
+        self.live_bandits.clear()
+        calls = calls + self._turns.clear()
+        later = {id(call.answer) for waiting in self._waiting.values() for call in waiting}
+        unanswered = [call for call in calls if id(call.answer) not in later]
+        self._send_replies([Reply(call, errors.internal()) for call in unanswered])
 
     def _take_in(self, loaded: Loaded) -> list[Call]:
         """The calls for a bandit that is here now; where it is not, they are refused."""
@@ -221,21 +228,23 @@ class Engine:
         """With the calls that came meanwhile."""
         first, *rest = work.behind
         if isinstance(first.command, Delete | Correct):
+            for call in rest:
+                self._inbox.put(call)
+            work.behind = [first]
             self._finish()
             if isinstance(first.command, Correct):
                 self._correct(work.live, first, first.command)
             else:
                 self._delete(work.live, first)
-            for call in rest:
-                self._inbox.put(call)
         else:
             self._begin(work.live.row.name, work.behind, self.clock.now())
+            work.behind = []
 
     def _revive(self, name: str, whole: bool = False) -> None:
         if name not in self._waiting and name not in self.live_bandits:
             self._finish()
-            self._waiting[name] = []
             self._reviver.load_soon(name, whole)
+            self._waiting[name] = []
 
     def _find(self, bandit: int, ids: list[str]) -> Found:
         """In the log, with all that was answered before."""

@@ -74,6 +74,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._works: dict[str, Work] = {}  # by bandit, whose turn is next first
+        self._taken: list[Work] = []  # in this round
 
     def __bool__(self) -> bool:
         return bool(self._works)
@@ -89,7 +90,7 @@ class Turns:
 
         New work comes first: most of it is done in no time.
         """
-        end = time.perf_counter() + SLICE
+        self._taken, end = [], time.perf_counter() + SLICE
         begun = [name for name, work in self._works.items() if work.has_begun]
         for name in [name for name in self._works if name not in begun]:
             yield from self._turn(name)
@@ -102,11 +103,13 @@ class Turns:
 
     def _turn(self, name: str) -> Iterator[Work]:
         work = self._works.pop(name)
+        self._taken.append(work)
         yield work
         if not work.is_done:
             self._works[name] = work
 
     def clear(self) -> list[Call]:
-        """Ends all work; gives the calls that were not answered."""
-        works, self._works = list(self._works.values()), {}
+        """Ends all work, also that of this round; gives its calls, some of which are answered."""
+        works = [*self._taken, *self._works.values()]
+        self._taken, self._works = [], {}
         return [call for work in works for call in work.calls + work.behind]
