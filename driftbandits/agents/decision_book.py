@@ -210,14 +210,17 @@ class DecisionBook:
     def set_clock(self, now: float) -> None:
         self.now = max(self.now, now)
 
-    def settle(self, ids: list[str], rewards: list[float] | None = None) -> None:
-        """Open decisions become past ones: they have their rewards or, with None, are expired."""
+    def settle(self, ids: list[str], rewards: list[float] | None = None) -> set[str]:
+        """Open decisions become past ones: they have their rewards or, with None, are expired.
+
+        Gives the ids whose rewards the policy refuses: nothing is learned from them.
+        """
         expired = rewards is None
         if rewards is None and self.settings.default_reward is not None:
             rewards = [self.settings.default_reward] * len(ids)
-        if rewards is not None:
-            self._learn(ids, rewards)
+        refused = set[str]() if rewards is None else self._learn(ids, rewards)
         self._close(ids, rewards, expired)
+        return refused
 
     def forget(self, ids: list[str]) -> None:
         """Open decisions become past ones from which nothing is learned."""

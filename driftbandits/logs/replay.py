@@ -47,10 +47,25 @@ def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
     return checks.settings(settings_of(config)._replace(remember=remember))
 
 
-def replay(book: DecisionBook, events: list[Event], corrections: Corrections = NONE) -> int:
+class RefusedRewardError(Exception):
+    """With a correction, the policy cannot learn this reward."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id  # of the decision
+
+
+def replay(
+    book: DecisionBook,
+    events: list[Event],
+    corrections: Corrections = NONE,
+    *,
+    whole: bool = False,
+) -> int:
     """Goes through events; gives how many of the decisions came out differently.
 
     Those before the last correction are not counted: they were made with wrong rewards in mind.
+    With `whole`, a reward that the policy refuses is a RefusedRewardError.
     """
     mismatches, counted_from = 0, last_seq(corrections)
     for group in grouped([corrected(event, corrections) for event in events]):
@@ -59,7 +74,9 @@ def replay(book: DecisionBook, events: list[Event], corrections: Corrections = N
             differing = decide_again(book, group.events)
             mismatches += sum(event.seq > counted_from for event in differing)
         elif group.kind == "reward":
-            book.settle(group.ids, [event.reward or 0.0 for event in group.events])
+            refused = book.settle(group.ids, [event.reward or 0.0 for event in group.events])
+            if refused and whole:
+                raise RefusedRewardError(next(id for id in group.ids if id in refused))
         elif group.kind == "expiry":
             book.settle(group.ids)
         elif group.kind == TAKEN_BACK:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
 from driftbandits.agents.learner import Checkpoint, DivergenceError
@@ -45,14 +44,6 @@ Result = TypeVar("Result")
 Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
 
 
-class Corrected(Struct):
-    """A reward, as it was and as it is now; None where it was taken back, or never came."""
-
-    id: str
-    before: float | None
-    reward: float | None
-
-
 class LiveBandit:
     def __init__(self, row: BanditRow, lease: Lease, book: DecisionBook, seq: int) -> None:
         self.row, self.lease, self.book = row, lease, book
@@ -78,7 +69,7 @@ class LiveBandit:
         self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
     ) -> Generator[None, None, list[list[MadeDecision] | ApiError]]:
         """`decide` step by step; nothing else may be asked of the bandit meanwhile."""
-        past = self._past(find, [r.id for each in callers for r in each if r.id is not None])
+        past = self.past(find, [r.id for each in callers for r in each if r.id is not None])
         batch = DecisionBatch({}, {})
         ids = [self._admit(batch, each, past) for each in callers]
         while self.expire_some(now, room=len(batch.new)):
@@ -152,7 +143,7 @@ class LiveBandit:
     ) -> list[RewardStatus | ApiError]:
         """What became of each reward; those of several callers may come together."""
         self.expire(now)
-        batch = self.book.judge(rewards, self._past(find, [id for id, _ in rewards]))
+        batch = self.book.judge(rewards, self.past(find, [id for id, _ in rewards]))
         batch = self.book.learn(batch)
         self._note("reward", now, batch.new)
         return [
@@ -175,24 +166,6 @@ class LiveBandit:
             return errors.expired_decision(reason)
         return errors.unknown_decision(reason)
 
-    def correct(self, id: str, reward: float | None, now: float, find: Find) -> Corrected:
-        """Notes what a reward should have been; the learner is not changed by it, but rebuilt."""
-        if reward is not None and self.book.ranges.refuses(reward):
-            verdict = RewardVerdict("out_of_range")
-            raise errors.bad_value(reason_against(id, reward, verdict, self.book.settings))
-        if id in self.book.open.waiting:
-            raise errors.open_decision(id)
-        past = self._past(find, [id]).get(id)
-        if past is None:
-            raise errors.unknown_decision(f"there is no decision with the id {id!r}")
-        if past.elsewhere:
-            self.lost = True
-            raise errors.moving()
-        known = self.corrections.get(id)
-        if known is None or known.reward != reward:  # else it is sent again
-            self._note("correction", now, {id: reward})
-        return Corrected(id, past.reward, reward)
-
     def expire(self, now: float) -> None:
         """Settles decisions whose window has passed."""
         while self.expire_some(now):
@@ -210,7 +183,7 @@ class LiveBandit:
             self.reward_pace.learn(len(ended), time.perf_counter() - begin)
         return len(ended) == limit
 
-    def _past(self, find: Find, ids: list[str]) -> Past:
+    def past(self, find: Find, ids: list[str]) -> Past:
         """What the log knows of decisions that do not wait here."""
         gone = [id for id in ids if id not in self.book.open.waiting]
         if not gone:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from driftbandits.service.engine.live_bandit import Corrected
+from driftbandits.service.engine.correcting import Corrected
 from driftbandits.service.engine.made_decisions import MadeDecision
 from driftbandits.service.http import messages as m
 

@@ -81,7 +81,8 @@ def assert_sound(store: Store, name: str) -> None:
         (Engine, "_commit", Decide([Request(id="x")])),
         (Committer, "write", Decide([Request(id="x")])),
         (Work, "to_be_committed", Decide([Request(id="x")])),
-        (LiveBandit, "correct", Correct("x", 1.0)),
+        (Engine, "_correct", Correct("x", 1.0)),
+        (LiveBandit, "past", Correct("x", 1.0)),
     ],
 )
 def test_calls_of_earlier_rounds_are_answered_too(
@@ -138,9 +139,11 @@ def test_what_is_being_written_is_answered_as_it_turns_out(store: Store, monkeyp
     assert_sound(store, "busy")
 
 
-def test_who_waits_for_a_bandit_that_is_being_revived_goes_on_waiting(
+def test_who_waits_for_a_bandit_that_is_being_revived_is_answered_too(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And the bandit is revived once more, whatever becomes of the first time."""
+
     async def story(engine: Engine) -> None:
         claim, free = Reviver._claim, threading.Event()
 
@@ -152,9 +155,13 @@ def test_who_waits_for_a_bandit_that_is_being_revived_goes_on_waiting(
         waiting = decide(engine, "busy", "a")
         await decide(engine, "other", "b")
         fails_once(monkeypatch, Engine, "_commit")
-        assert codes(await all_of(decide(engine, "other", "c"))) == ["internal"]
+        failing = decide(engine, "other", "c")
+        answered = await asyncio.wait_for(all_of(waiting, failing), PATIENCE)
+        assert codes(answered) == ["internal", "internal"]
+        again = decide(engine, "busy", "a")
         free.set()
-        assert codes(await asyncio.wait_for(all_of(waiting), PATIENCE)) == ["fine"]
+        assert codes(await asyncio.wait_for(all_of(again), PATIENCE)) == ["fine"]
+        assert codes(await all_of(decide(engine, "busy", "d"))) == ["fine"]
 
     play(store, story)
     assert_sound(store, "busy")
