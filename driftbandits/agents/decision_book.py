@@ -34,6 +34,7 @@ from driftbandits.agents.reward_verdicts import (
 )
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 from driftbandits.core import BanditSpec
+from driftbandits.numerics.made_again import Made
 
 Past = Mapping[str, PastDecision]  # by id
 
@@ -139,11 +140,17 @@ class DecisionBook:
         acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
         self.open.add(list(new), self.now, acts, len(self.arms.names))
 
-    def decide_again(self, new: Mapping[str, PolicyInput], arms: Sequence[int]) -> list[int]:
-        """Makes decisions whose arms are known; gives the places where it chose another one."""
+    def decide_again(
+        self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
+    ) -> list[int]:
+        """Makes decisions again, with their arms and the probabilities (decisions, slots) that
+        they had; gives the places where it would choose another arm now.
+        """
         contexts = np.array([each.context for each in new.values()], np.float32)
         available = np.array([each.available for each in new.values()])
-        acts, different = self.learner.act_again(contexts, available, np.array(arms))
+        made = Made(arms, probabilities[np.arange(len(arms)), arms])
+        acts, different = self.learner.act_again(contexts, available, made)
+        acts = acts._replace(probabilities=probabilities)
         self.open.add(list(new), self.now, acts, len(self.arms.names))
         return different
 

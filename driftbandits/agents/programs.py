@@ -15,6 +15,7 @@ from jax import Array
 from driftbandits.agents.packed_tickets import WORD, Layout, layout_of, pack, unpack
 from driftbandits.agents.soundness import are_probabilities, is_finite, largest
 from driftbandits.core import BanditSpec, Decision, Policy, State
+from driftbandits.numerics.made_again import Made, making_again
 from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.simulation import compiling
 
@@ -31,6 +32,7 @@ class Programs(NamedTuple):
     ticket: Layout
     blank: State  # shapes and types of a state
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
+    weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
 
 @lru_cache(maxsize=64)
@@ -43,9 +45,9 @@ def programs_for(policy: Policy, spec: BanditSpec) -> Programs:
     still = spec.context_dim == 0 and keeps_its_state(policy, blank, context, everyone)
     act, learn = acting(policy, spec, ticket, still), learning(policy, spec, ticket)
     act, learn = (compiling.jit(each, donate_argnums=0) for each in (act, learn))
-    return Programs(
-        compiling.jit(policy.init), act, learn, compiling.jit(copied), ticket, blank, still
-    )
+    init, copy = compiling.jit(policy.init), compiling.jit(copied)
+    weighs = weighs_rewards(policy, blank, context, everyone)
+    return Programs(init, act, learn, copy, ticket, blank, still, weighs)
 
 
 def copied(state: State) -> State:
@@ -55,16 +57,26 @@ def copied(state: State) -> State:
 def acting(
     policy: Policy, spec: BanditSpec, ticket: Layout, still: bool
 ) -> Callable[..., tuple[State, Array, Array, Array]]:
-    """The loop over decisions; if not all of them can be made, all arms are REFUSED."""
+    """The loop over decisions; if not all of them can be made, all arms are REFUSED.
+
+    With `made`, which is another program, they are made again as they were before.
+    """
 
     def act(
-        state: State, first: Array, count: Array, words: Array, contexts: Array, available: Array
+        state: State,
+        first: Array,
+        count: Array,
+        words: Array,
+        contexts: Array,
+        available: Array,
+        made: Made | None,
     ) -> tuple[State, Array, Array, Array]:
         steps = jax.random.wrap_key_data(words, impl=THREEFRY)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
             moment = jax.random.fold_in(steps, first + i)
-            return policy.act(moment, state, contexts[i], available[i])
+            with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
+                return policy.act(moment, state, contexts[i], available[i])
 
         shared = decision_at(jnp.int32(0), state)[0].probabilities if still else None
 
@@ -129,3 +141,17 @@ def keeps_its_state(policy: Policy, blank: State, context: Array, everyone: Arra
 
     jax.eval_shape(look, blank)
     return same
+
+
+def weighs_rewards(policy: Policy, blank: State, context: Array, everyone: Array) -> bool:
+    """Whether the ticket of a decision holds the probability of its arm."""
+    held = False
+
+    def look(state: State, probability: Array) -> None:
+        nonlocal held
+        with making_again(Made(jnp.int32(0), probability)):
+            ticket = policy.act(key(0), state, context, everyone)[0].ticket
+        held = any(leaf is probability for leaf in jax.tree.leaves(ticket))
+
+    jax.eval_shape(look, blank, jnp.zeros(()))
+    return held

@@ -6,11 +6,13 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
-from driftbandits.logs.events import policy_input, probabilities_of
+from driftbandits.logs.events import policy_input, probability_table
 from driftbandits.service.store.records import Event
 
 NONE: Corrections = MappingProxyType({})
@@ -89,12 +91,7 @@ def replay(
 
 def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     """What was answered stands, also where it would be decided otherwise now: those are given."""
-    slots = book.arms.slots
-    arms = [event.arm or 0 for event in events]
-    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms)
-    for event in events:
-        made = book.open.waiting[event.id]
-        if made.probabilities.tobytes() != event.probabilities:
-            logged = made._replace(probabilities=probabilities_of(event).copy())
-            book.open.waiting[event.id] = logged
+    slots, arms = book.arms.slots, np.array([event.arm or 0 for event in events], np.int32)
+    table = probability_table(events, slots)
+    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms, table)
     return [events[place] for place in different]
