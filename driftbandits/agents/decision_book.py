@@ -76,13 +76,7 @@ class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
     def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
-        self.settings = checks.settings(settings)
-        self.ranges = ranges(
-            self.settings.reward_range,
-            self.settings.context,
-            self.settings.context_ranges,
-            self.settings.out_of_range,
-        )
+        self.set_settings(settings)
         self.arms = Arms(arms)
         spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
@@ -94,6 +88,13 @@ class DecisionBook:
     @property
     def counts(self) -> AgentCounts:
         return AgentCounts(self.learner.decisions, self.rewards, self.expired)
+
+    def set_settings(self, settings: AgentSettings) -> None:
+        """Later on, only those that are CHANGEABLE may be other ones."""
+        self.settings = given = checks.settings(settings)
+        self.ranges = ranges(
+            given.reward_range, given.context, given.context_ranges, given.out_of_range
+        )
 
     # Decisions
 

@@ -1,5 +1,8 @@
 """Converts decisions between arrays and event bytes."""
 
+import json
+from typing import Any
+
 import numpy as np
 
 from driftbandits.agents.requests import PolicyInput
@@ -30,6 +33,17 @@ def policy_input(event: Event, slots: int) -> PolicyInput:
     logged = np.frombuffer(event.available or b"", bool)
     available[: logged.size] = logged
     return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+
+
+def settings_event(seq: int, time: float, changes: dict[str, Any]) -> Event:
+    """Settings that are other ones from now on."""
+    names, values = ", ".join(changes), json.dumps(changes).encode()
+    return Event(seq, "settings_changed", time, names, context=values)
+
+
+def changed_settings(event: Event) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(event.context or b"{}")
+    return found
 
 
 def past_decision(logged: LoggedDecision) -> PastDecision:

@@ -12,7 +12,7 @@ from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
-from driftbandits.logs.events import policy_input, probability_table
+from driftbandits.logs.events import changed_settings, policy_input, probability_table
 from driftbandits.service.store.records import Event
 
 NONE: Corrections = MappingProxyType({})
@@ -83,6 +83,9 @@ def replay(
             book.settle(group.ids)
         elif group.kind == TAKEN_BACK:
             book.forget(group.ids)
+        elif group.kind == "settings_changed":
+            for event in group.events:
+                book.set_settings(book.settings._replace(**changed_settings(event)))
         elif group.kind != "correction":
             for name in group.ids:
                 ARM_CHANGES[group.kind](book, name)

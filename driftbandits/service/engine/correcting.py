@@ -72,6 +72,7 @@ def checked_correction(live: LiveBandit, id: str, reward: float | None, find: Fi
     if past.elsewhere:
         live.lost = True
         raise errors.moving()
+    reward = None if reward is None else book.ranges.nearest(reward)
     known, result = live.corrections.get(id), Corrected(id, past.reward, reward)
     if known is not None and known.reward == reward:  # it is sent again
         return Correction(result)

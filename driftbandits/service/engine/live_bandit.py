@@ -6,7 +6,7 @@ are committed. The log is its memory of past decisions.
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from driftbandits.agents.reward_verdicts import (
     reason_against,
 )
 from driftbandits.check import InputError
-from driftbandits.logs.corrections import Corrections, as_corrected
-from driftbandits.logs.events import past_decision, probability_table
+from driftbandits.logs.corrections import OUTCOMES, Corrections, as_corrected
+from driftbandits.logs.events import past_decision, probability_table, settings_event
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
@@ -200,7 +200,7 @@ class LiveBandit:
         for event in self.events:
             if event.kind == "decision" and event.id in ids:
                 found[event.id] = LoggedDecision(event, None)
-            elif event.kind not in ARM_CHANGES and event.id in found:
+            elif event.kind in OUTCOMES and event.id in found:
                 found[event.id] = found[event.id]._replace(outcome=event)
         return found
 
@@ -221,6 +221,18 @@ class LiveBandit:
                 raise errors.existing_name("an arm", name) from None
             raise errors.bad_value(str(error)) from None
         self._note(kind, now, {name: None})
+
+    # Settings
+
+    def change_settings(self, changes: dict[str, Any], now: float) -> None:
+        """For what comes in from now on; the past is not touched."""
+        before = self.book.settings
+        try:
+            self.book.set_settings(before._replace(**changes))
+        except InputError as error:
+            raise errors.bad_value(str(error)) from None
+        if self.book.settings != before:
+            self.events.append(settings_event(self._next_seq, now, changes))
 
     # Its log
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.file import from_bytes, is_intact
+from driftbandits.agents.settings import CHANGEABLE
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.logs.corrections import Corrections, as_corrected, last_seq
@@ -199,7 +200,8 @@ def intact(changes: list[tuple[int, bytes]]) -> int:
 def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> None:
     """A snapshot of another bandit, or of a log that had gone further, is refused."""
     arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
-    if (book.settings, book.arms.names[: len(arms)]) != (settings, arms):
+    first = book.settings._replace(**{name: getattr(settings, name) for name in CHANGEABLE})
+    if (first, book.arms.names[: len(arms)]) != (settings, arms):
         raise InputError("it is of a bandit with other settings")
     decisions, rewards, expired = book.counts
     if decisions != rewards + expired + len(book.open.waiting):
