@@ -39,6 +39,7 @@ from driftbandits.service.http.inputs import checked, pair, points_of
 from driftbandits.service.http.loading import wait_until_loaded
 from driftbandits.service.http.protocol import Request, Response, json_response
 from driftbandits.service.http.readiness import Readiness
+from driftbandits.service.http.targets import HALTED, WORKING
 from driftbandits.service.http.trial import try_out
 from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
@@ -224,11 +225,13 @@ class Handlers:
         return Response(200, metrics.text(), "text/plain; version=0.0.4")
 
     async def healthy(self, request: Request, body: None) -> Response:
-        return json_response(200, {"status": "alive"})
+        """200 in any case; other workers look at what it says of the engine."""
+        engine = WORKING if self.engine.is_moving() else HALTED
+        return json_response(200, {"status": "alive", "engine": engine})
 
     async def ready(self, request: Request, body: None) -> Response:
         await self._readiness.check()
-        if not self.engine.is_well():
+        if not self.engine.is_moving():
             raise errors.stuck()
         return json_response(200, {"status": "ready"})
 
