@@ -138,6 +138,19 @@ class Client:
     def bandit(self, name: str) -> Bandit:
         return as_bandit(self._call("GET", path(name), safe=True))
 
+    def change_settings(
+        self,
+        name: str,
+        *,
+        out_of_range: str | None = None,
+        context_ranges: Mapping[str, Sequence[float]] | None = None,
+    ) -> Bandit:
+        """Changes one of them or both, for what comes in from now on."""
+        body: dict[str, Any] = {} if out_of_range is None else {"out_of_range": out_of_range}
+        if context_ranges is not None:
+            body["context_ranges"] = {key: list(ends) for key, ends in context_ranges.items()}
+        return as_bandit(self._call("PATCH", path(name), body, safe=True))
+
     def delete(self, name: str) -> None:
         """Deletes a bandit and its log."""
         self._calls.send("DELETE", path(name), at_least=LONG)

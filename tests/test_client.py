@@ -50,6 +50,15 @@ def test_bandits_are_created_listed_and_deleted(client: Client, service: FakeSer
     assert {headers["Authorization"] for headers in service.headers} == {"Bearer secret"}
 
 
+def test_only_what_is_given_is_changed(client: Client, service: FakeService) -> None:
+    client.change_settings("shop", out_of_range="clip")
+    client.change_settings("shop", context_ranges={"age": (0, 120)})
+    assert service.asked == [
+        ("PATCH", "/v1/bandits/shop", {"out_of_range": "clip"}),
+        ("PATCH", "/v1/bandits/shop", {"context_ranges": {"age": [0, 120]}}),
+    ]
+
+
 ESCAPED = {"a b?#%": "a%20b%3F%23%25", "snö☃": "sn%C3%B6%E2%98%83", "..": "%2E%2E"}
 
 

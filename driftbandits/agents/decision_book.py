@@ -34,6 +34,7 @@ from driftbandits.agents.reward_verdicts import (
 )
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 from driftbandits.core import BanditSpec
+from driftbandits.numerics.made_again import Made
 
 Past = Mapping[str, PastDecision]  # by id
 
@@ -75,13 +76,7 @@ class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
     def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
-        self.settings = checks.settings(settings)
-        self.ranges = ranges(
-            self.settings.reward_range,
-            self.settings.context,
-            self.settings.context_ranges,
-            self.settings.out_of_range,
-        )
+        self.set_settings(settings)
         self.arms = Arms(arms)
         spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
@@ -93,6 +88,13 @@ class DecisionBook:
     @property
     def counts(self) -> AgentCounts:
         return AgentCounts(self.learner.decisions, self.rewards, self.expired)
+
+    def set_settings(self, settings: AgentSettings) -> None:
+        """Later on, only those that are CHANGEABLE may be other ones."""
+        self.settings = given = checks.settings(settings)
+        self.ranges = ranges(
+            given.reward_range, given.context, given.context_ranges, given.out_of_range
+        )
 
     # Decisions
 
@@ -139,11 +141,17 @@ class DecisionBook:
         acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
         self.open.add(list(new), self.now, acts, len(self.arms.names))
 
-    def decide_again(self, new: Mapping[str, PolicyInput], arms: Sequence[int]) -> list[int]:
-        """Makes decisions whose arms are known; gives the places where it chose another one."""
+    def decide_again(
+        self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
+    ) -> list[int]:
+        """Makes decisions again, with their arms and the probabilities (decisions, slots) that
+        they had; gives the places where it would choose another arm now.
+        """
         contexts = np.array([each.context for each in new.values()], np.float32)
         available = np.array([each.available for each in new.values()])
-        acts, different = self.learner.act_again(contexts, available, np.array(arms))
+        made = Made(arms, probabilities[np.arange(len(arms)), arms])
+        acts, different = self.learner.act_again(contexts, available, made)
+        acts = acts._replace(probabilities=probabilities)
         self.open.add(list(new), self.now, acts, len(self.arms.names))
         return different
 
@@ -210,14 +218,17 @@ class DecisionBook:
     def set_clock(self, now: float) -> None:
         self.now = max(self.now, now)
 
-    def settle(self, ids: list[str], rewards: list[float] | None = None) -> None:
-        """Open decisions become past ones: they have their rewards or, with None, are expired."""
+    def settle(self, ids: list[str], rewards: list[float] | None = None) -> set[str]:
+        """Open decisions become past ones: they have their rewards or, with None, are expired.
+
+        Gives the ids whose rewards the policy refuses: nothing is learned from them.
+        """
         expired = rewards is None
         if rewards is None and self.settings.default_reward is not None:
             rewards = [self.settings.default_reward] * len(ids)
-        if rewards is not None:
-            self._learn(ids, rewards)
+        refused = set[str]() if rewards is None else self._learn(ids, rewards)
         self._close(ids, rewards, expired)
+        return refused
 
     def forget(self, ids: list[str]) -> None:
         """Open decisions become past ones from which nothing is learned."""

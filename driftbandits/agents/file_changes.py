@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandits.agents.settings import AgentSettings
+from driftbandits.agents.settings import CHANGEABLE, AgentSettings
 
 
 class Contents(NamedTuple):
@@ -28,7 +28,8 @@ def continued(parts: Sequence[Contents]) -> Contents:
         raise ValueError("changes of past decisions")
     for part in parts:
         both = part.about.keys() & about.keys()  # an older version may have had fewer settings
-        if any(part.about[key] != about[key] for key in both.intersection(AgentSettings._fields)):
+        kept = both.intersection(AgentSettings._fields).difference(CHANGEABLE)
+        if any(part.about[key] != about[key] for key in kept):
             raise ValueError("changes of another agent")
     closed = {id for part in parts[1:] for id in part.about["closed"]}
     entries: list[list[Any]] = []

@@ -7,7 +7,7 @@ nothing.
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from driftbandits.agents.packed_state import Parts, with_new
 from driftbandits.agents.packed_tickets import WORD, Layout
 from driftbandits.agents.programs import REFUSED, TOGETHER, programs_for
 from driftbandits.core import BanditSpec, State
+from driftbandits.numerics.made_again import Made
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import agents_device
@@ -47,6 +48,16 @@ class Checkpoint(NamedTuple):
 
 def joined(parts: list[Acts]) -> Acts:
     return parts[0] if len(parts) == 1 else Acts(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def part_of(made: Made | None, part: slice) -> Any:
+    return made and Made(made.arm[part], made.probability[part])
+
+
+def padded(made: Made) -> Made:
+    """For one call of a program."""
+    missing = TOGETHER - len(made.arm)
+    return Made(np.pad(made.arm, (0, missing)), np.pad(made.probability, (0, missing)))
 
 
 class Learner:
@@ -91,17 +102,21 @@ class Learner:
         with jax.default_device(agents_device()):
             return bound(self._programs.init(self._start))
 
-    def act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
-        """Decides for each row of contexts and of available arms.
+    def act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None = None) -> Acts:
+        """Decides for each row of contexts and of available arms, or makes those again.
 
         All of them or, with DivergenceError, none.
         """
         if len(available) == 1:  # most come alone
-            return self._act(contexts, available)
-        slices = list(self._calls(available))
+            return self._act(contexts, available, made)
         before = self.checkpoint()
         try:
-            return joined([self._act(contexts[part], available[part]) for part in slices])
+            return joined(
+                [
+                    self._act(contexts[rows], available[rows], part_of(made, rows))
+                    for rows in self._calls(available)
+                ]
+            )
         except DivergenceError:
             self.go_back(before)
             raise
@@ -113,32 +128,39 @@ class Learner:
         self._parts, self.decisions = checkpoint
 
     def act_again(
-        self, contexts: np.ndarray, available: np.ndarray, arms: np.ndarray
+        self, contexts: np.ndarray, available: np.ndarray, made: Made
     ) -> tuple[Acts, list[int]]:
-        """Decides where the arms are known; gives the places where it chose another one.
+        """Decides where the decisions are known; gives the places where it chose another arm.
 
-        There it decides again with no other arm to choose, so that it learns of the right one.
+        There its draw is taken to have come out as the known arm (`made_again`).
         """
-        made: list[Acts] = []
+        parts: list[Acts] = []
         different: list[int] = []
-        first, many = 0, len(arms)
-        while first < len(arms):
+        first, many = 0, len(available)
+        while first < len(available):
             before, part = self.checkpoint(), slice(first, first + many)
-            acts = self.act(contexts[part], available[part])
-            wrong = np.flatnonzero(acts.arms != arms[part])
-            if not wrong.size:
-                made.append(acts)
-                first, many = first + len(acts.arms), 2 * many
-                continue
-            self.go_back(before)
-            many = max(1, wrong[0])
-            if wrong[0] == 0:
-                only = np.zeros_like(available[first : first + 1])
-                only[0, arms[first]] = True
-                made.append(self.act(contexts[first : first + 1], only))
-                different.append(first)
-                first += 1
-        return joined(made), different
+            known, acts = part_of(made, part), self.act(contexts[part], available[part])
+            others = acts.arms != known.arm
+            wrong = np.flatnonzero(others | self._weighs_otherwise(acts, known))
+            if wrong.size:
+                self.go_back(before)
+                if wrong[0] > 0:  # up to there it is right
+                    many = wrong[0].item()
+                    continue
+                many = many if self._programs.weighs else 1
+                part = slice(first, first + many)
+                acts = self.act(contexts[part], available[part], part_of(made, part))
+                different += (first + np.flatnonzero(others[:many])).tolist()
+            parts.append(acts)
+            first, many = first + len(acts.arms), 2 * many
+        return joined(parts), different
+
+    def _weighs_otherwise(self, acts: Acts, made: Made) -> np.ndarray:
+        """Where a reward would be divided by another probability than that of the known draw."""
+        if not self._programs.weighs:
+            return np.zeros(len(acts.arms), bool)
+        own = acts.probabilities[np.arange(len(acts.arms)), made.arm]
+        return own != made.probability
 
     def _calls(self, available: np.ndarray) -> Iterator[slice]:
         """Rows for one call: not too many, and of one mask where they share probabilities."""
@@ -147,14 +169,16 @@ class Learner:
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
-    def _act(self, contexts: np.ndarray, available: np.ndarray) -> Acts:
+    def _act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None) -> Acts:
         count, dim = len(contexts), self.spec.context_dim
         self._numbers[:2] = self.decisions, count
         requests = self._requests[:count]
         if dim:
             requests[:, :dim].view(np.float32)[:] = contexts
         requests[:, dim:] = available
-        new, table = self._programs.act(self._parts, self._numbers, self._requests)
+        new, table = self._programs.act(
+            self._parts, self._numbers, self._requests, made and padded(made)
+        )
         rows = np.asarray(table)[:count]
         arms, first = rows[:, 0].view(np.int32), 1 + self.spec.num_arms
         if arms[0] == REFUSED:
@@ -193,7 +217,7 @@ class Learner:
     def warm_up(self) -> None:
         """Runs both programs for no decision and no reward."""
         self._numbers[1] = 0
-        self._programs.act(self._parts, self._numbers, self._requests)
+        self._programs.act(self._parts, self._numbers, self._requests, None)
         self._programs.learn(self._parts, np.int32(0), self._rewarded)
 
     def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -29,6 +29,7 @@ from driftbandits.agents.packed_tickets import (
 )
 from driftbandits.agents.soundness import are_probabilities, largest
 from driftbandits.core import BanditSpec, Decision, Key, Policy, PyTree, State
+from driftbandits.numerics.made_again import Made, making_again
 from driftbandits.numerics.random_keys import THREEFRY, key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
@@ -51,6 +52,7 @@ class Programs:
     new_by_act: list[bool]  # which parts of the state it gives
     new_by_learn: list[bool]
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
+    weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
 
 _in_use: WeakValueDictionary[tuple[str, BanditSpec], Programs] = WeakValueDictionary()
@@ -87,7 +89,8 @@ def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
     act = acting(policy, spec, state, ticket, new_by_act, still)
     learn = learning(policy, spec, state, ticket, new_by_learn)
     init, act, learn = (compiling.jit(each) for each in (starting(policy, state), act, learn))
-    return Programs(init, act, learn, state, ticket, new_by_act, new_by_learn, still)
+    weighs = weighs_rewards(policy, state.blank, context, everyone)
+    return Programs(init, act, learn, state, ticket, new_by_act, new_by_learn, still, weighs)
 
 
 @lru_cache(maxsize=64)
@@ -130,26 +133,31 @@ def acting(
     Takes four words (the number of the first decision, how many there are, the random key) and a
     table with a row for each: its context, and which arms are available. Gives the new parts of the
     state, and a table: arm, probabilities, ticket. If not all can be made, all arms are REFUSED.
+    With `made`, which is another program, they are made again as they were before.
     """
 
-    def act(parts: Parts, numbers: Array, requests: Array) -> tuple[Parts, Array]:
+    def act(
+        parts: Parts, numbers: Array, requests: Array, made: Made | None
+    ) -> tuple[Parts, Array]:
         first, count = (as_type(word, jnp.int32) for word in numbers[:2])
         steps = jax.random.wrap_key_data(numbers[2:], impl=THREEFRY)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
             moment = jax.random.fold_in(steps, first + i)
             context = as_type(requests[i, : spec.context_dim], jnp.float32)
-            return policy.act(moment, state, context, requests[i, spec.context_dim :].astype(bool))
+            available = requests[i, spec.context_dim :].astype(bool)
+            with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
+                return policy.act(moment, state, context, available)
 
         state = layout.unpack(parts)
         shared = decision_at(jnp.int32(0), state)[0].probabilities if still else None
 
         def decide(i: Array, carry: Any) -> Any:
             state, arms, probabilities, tickets = carry
-            made, state = decision_at(i, state)
-            row = made.probabilities if shared is None else shared
-            rows = arms.at[i].set(made.arm), probabilities.at[i].set(row)
-            return state, *rows, tickets.at[i].set(pack(made.ticket))
+            decision, state = decision_at(i, state)
+            row = decision.probabilities if shared is None else shared
+            rows = arms.at[i].set(decision.arm), probabilities.at[i].set(row)
+            return state, *rows, tickets.at[i].set(pack(decision.ticket))
 
         most = len(requests)
         empty = (
@@ -201,3 +209,17 @@ def learning(
         return new, sound
 
     return learn
+
+
+def weighs_rewards(policy: Policy, blank: State, context: np.ndarray, everyone: np.ndarray) -> bool:
+    """Whether the ticket of a decision holds the probability of its arm."""
+    held = False
+
+    def look(state: State, context: Array, everyone: Array, made: Made) -> None:
+        nonlocal held
+        with making_again(made):
+            ticket = policy.act(key(0), state, context, everyone)[0].ticket
+        held = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
+
+    jax.eval_shape(look, blank, context, everyone, Made(np.int32(0), np.float32(0)))
+    return held

@@ -28,6 +28,10 @@ class Ranges(NamedTuple):
     def refuses(self, reward: float) -> bool:
         return self.out_of_range == "refuse" and not self.low <= reward <= self.high
 
+    def nearest(self, reward: float) -> float:
+        """A reward as it is learned."""
+        return min(max(reward, self.low), self.high) if self.out_of_range == "clip" else reward
+
     def clipped(self, rewards: list[float]) -> np.ndarray:
         """As the policy learns them."""
         given = np.array(rewards, np.float32)

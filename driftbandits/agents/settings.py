@@ -1,7 +1,10 @@
-"""The settings that an agent has for life, and what it has counted so far."""
+"""The settings of an agent, most of which it has for life, and what it has counted so far."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+# What may change later: it is asked only about what comes in, and the policy knows nothing of it.
+CHANGEABLE = ("out_of_range", "context_ranges")
 
 
 class AgentSettings(NamedTuple):

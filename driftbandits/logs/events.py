@@ -1,5 +1,8 @@
 """Converts decisions between arrays and event bytes."""
 
+import json
+from typing import Any
+
 import numpy as np
 
 from driftbandits.agents.requests import PolicyInput
@@ -14,10 +17,12 @@ def probabilities_of(event: Event) -> np.ndarray:
     return np.frombuffer(event.probabilities or b"", FLOAT)
 
 
-def probability_table(events: list[Event]) -> np.ndarray:
-    """(decisions, arms) float32; an arm that came later had no chance before."""
+def probability_table(events: list[Event], arms: int = 0) -> np.ndarray:
+    """(decisions, arms) float32, as many as there were or more; one that came later had no chance
+    before.
+    """
     rows = [event.probabilities or b"" for event in events]
-    longest = max(map(len, rows))
+    longest = max(arms * FLOAT.itemsize, *map(len, rows))
     padded = b"".join(row.ljust(longest, b"\0") for row in rows)
     return np.frombuffer(padded, FLOAT).reshape(len(rows), -1)
 
@@ -28,6 +33,17 @@ def policy_input(event: Event, slots: int) -> PolicyInput:
     logged = np.frombuffer(event.available or b"", bool)
     available[: logged.size] = logged
     return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+
+
+def settings_event(seq: int, time: float, changes: dict[str, Any]) -> Event:
+    """Settings that are other ones from now on."""
+    names, values = ", ".join(changes), json.dumps(changes).encode()
+    return Event(seq, "settings_changed", time, names, context=values)
+
+
+def changed_settings(event: Event) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(event.context or b"{}")
+    return found
 
 
 def past_decision(logged: LoggedDecision) -> PastDecision:

@@ -6,11 +6,13 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
-from driftbandits.logs.events import policy_input, probabilities_of
+from driftbandits.logs.events import changed_settings, policy_input, probability_table
 from driftbandits.service.store.records import Event
 
 NONE: Corrections = MappingProxyType({})
@@ -47,10 +49,25 @@ def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
     return checks.settings(settings_of(config)._replace(remember=remember))
 
 
-def replay(book: DecisionBook, events: list[Event], corrections: Corrections = NONE) -> int:
+class RefusedRewardError(Exception):
+    """With a correction, the policy cannot learn this reward."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id  # of the decision
+
+
+def replay(
+    book: DecisionBook,
+    events: list[Event],
+    corrections: Corrections = NONE,
+    *,
+    whole: bool = False,
+) -> int:
     """Goes through events; gives how many of the decisions came out differently.
 
     Those before the last correction are not counted: they were made with wrong rewards in mind.
+    With `whole`, a reward that the policy refuses is a RefusedRewardError.
     """
     mismatches, counted_from = 0, last_seq(corrections)
     for group in grouped([corrected(event, corrections) for event in events]):
@@ -59,11 +76,16 @@ def replay(book: DecisionBook, events: list[Event], corrections: Corrections = N
             differing = decide_again(book, group.events)
             mismatches += sum(event.seq > counted_from for event in differing)
         elif group.kind == "reward":
-            book.settle(group.ids, [event.reward or 0.0 for event in group.events])
+            refused = book.settle(group.ids, [event.reward or 0.0 for event in group.events])
+            if refused and whole:
+                raise RefusedRewardError(next(id for id in group.ids if id in refused))
         elif group.kind == "expiry":
             book.settle(group.ids)
         elif group.kind == TAKEN_BACK:
             book.forget(group.ids)
+        elif group.kind == "settings_changed":
+            for event in group.events:
+                book.set_settings(book.settings._replace(**changed_settings(event)))
         elif group.kind != "correction":
             for name in group.ids:
                 ARM_CHANGES[group.kind](book, name)
@@ -72,12 +94,7 @@ def replay(book: DecisionBook, events: list[Event], corrections: Corrections = N
 
 def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     """What was answered stands, also where it would be decided otherwise now: those are given."""
-    slots = book.arms.slots
-    arms = [event.arm or 0 for event in events]
-    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms)
-    for event in events:
-        made = book.open.waiting[event.id]
-        if made.probabilities.tobytes() != event.probabilities:
-            logged = made._replace(probabilities=probabilities_of(event).copy())
-            book.open.waiting[event.id] = logged
+    slots, arms = book.arms.slots, np.array([event.arm or 0 for event in events], np.int32)
+    table = probability_table(events, slots)
+    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms, table)
     return [events[place] for place in different]

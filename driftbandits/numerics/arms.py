@@ -9,6 +9,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Key
+from driftbandits.numerics.made_again import arm_or_known
 
 
 def require_some(available: Array) -> None:
@@ -43,7 +44,7 @@ def with_exploration(probabilities: Array, share: float, available: Array) -> Ar
 
 
 class Scan(NamedTuple):
-    """Where `draw` is on its way along the arms."""
+    """Where `draw_place` is on its way along the arms."""
 
     mass: Array  # () float32, of all arms so far
     arm: Array  # () int32, the next one
@@ -52,10 +53,15 @@ class Scan(NamedTuple):
 
 
 def draw(key: Key, probabilities: Array) -> Array:
-    """One arm, by one uniform number; never one of probability zero.
+    """One arm, or that of a decision that is made again."""
+    return arm_or_known(draw_place(key, probabilities))
 
-    Rounding may take the level past the last mass; then it is the last arm that has any.
-    Probabilities that are NaN or all zero give the arm -1, which the simulator refuses.
+
+def draw_place(key: Key, probabilities: Array) -> Array:
+    """One place, by one uniform number; never one of probability zero.
+
+    Rounding may take the level past the last mass; then it is the last place that has any.
+    Probabilities that are NaN or all zero give the place -1, which the simulator refuses.
     """
     total = jnp.sum(probabilities)
     level = jax.random.uniform(key) * total

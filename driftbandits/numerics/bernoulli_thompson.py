@@ -14,6 +14,7 @@ from driftbandits.core import Decision, Key
 from driftbandits.numerics.arms import require_some
 from driftbandits.numerics.beta import best_bernoulli_probabilities
 from driftbandits.numerics.gamma import sample_log_gamma
+from driftbandits.numerics.made_again import arm_or_known
 from driftbandits.numerics.shares import share_of
 
 
@@ -33,7 +34,7 @@ def choose_arm(key: Key, wins: Array, losses: Array, available: Array) -> Decisi
     odds_key, level_key = jax.random.split(key)
     a, b = (1 + count.astype(jnp.float32) for count in (wins, losses))
     odds = sample_log_odds(odds_key, a, b)
-    arm = jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32)
+    arm = arm_or_known(jnp.argmax(jnp.where(available, odds, -jnp.inf)).astype(jnp.int32))
     toss = Toss(arm, jax.random.uniform(level_key))
     return Decision(arm, best_bernoulli_probabilities(a, b, available), toss)
 

@@ -17,6 +17,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Decision, Key
 from driftbandits.numerics.arms import draw, softmax_probabilities, with_exploration
+from driftbandits.numerics.made_again import probability_or_known
 
 
 class Exp3Ticket(NamedTuple):
@@ -40,8 +41,8 @@ def choose_by_weight(key: Key, log_weights: Array, gamma: float, available: Arra
     probabilities = with_exploration(by_weight, gamma, available)
     arm = draw(key, probabilities)
     chosen = jnp.arange(probabilities.size) == arm
-    ticket = Exp3Ticket(arm, jnp.sum(jnp.where(chosen, probabilities, 0.0)))
-    return Decision(arm, probabilities, ticket)
+    probability = probability_or_known(jnp.sum(jnp.where(chosen, probabilities, 0.0)))
+    return Decision(arm, probabilities, Exp3Ticket(arm, probability))
 
 
 def gains(ticket: Exp3Ticket, share: Array, gamma: float, num_arms: int) -> Array:

@@ -7,6 +7,7 @@ from jax import Array
 from driftbandits.core import Key
 from driftbandits.numerics.arms import require_some
 from driftbandits.numerics.best_arm import best_score_probabilities
+from driftbandits.numerics.made_again import arm_or_known
 
 
 def best_score(key: Key, mean: Array, deviation: Array, available: Array) -> tuple[Array, Array]:
@@ -18,4 +19,4 @@ def best_score(key: Key, mean: Array, deviation: Array, available: Array) -> tup
     best = jnp.max(mean, where=available, initial=-jnp.inf)
     scores = (mean - best) + deviation * jax.random.normal(key, mean.shape)
     arm = jnp.argmax(jnp.where(available, scores, -jnp.inf)).astype(jnp.int32)
-    return arm, best_score_probabilities(mean, deviation, available)
+    return arm_or_known(arm), best_score_probabilities(mean, deviation, available)

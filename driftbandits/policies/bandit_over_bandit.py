@@ -32,7 +32,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
-from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.arms import draw, draw_place, greedy_probabilities
 from driftbandits.numerics.exp3 import check_gamma, exp3_gamma, normalised
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.indices import ucb_index
@@ -154,7 +154,7 @@ def choose_window(key: Key, logits: Array, gamma: float) -> Master:
     """Exp3's draw; the logits are shifted to stay near zero, which changes nothing."""
     logits = normalised(logits)
     probabilities = (1 - gamma) * jax.nn.softmax(logits) + gamma / logits.size
-    chosen = draw(key, probabilities)
+    chosen = draw_place(key, probabilities)
     own = jnp.arange(probabilities.size) == chosen
     return Master(logits, chosen, jnp.sum(probabilities, where=own))
 

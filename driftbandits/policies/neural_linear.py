@@ -34,6 +34,7 @@ from driftbandits.numerics.arms import (
 )
 from driftbandits.numerics.best_arm import best_score_probabilities
 from driftbandits.numerics.linear import LinearPosterior, fit_arm, predict, prior, update
+from driftbandits.numerics.made_again import arm_or_known
 from driftbandits.numerics.occasionally import occasionally
 from driftbandits.numerics.regression import (
     Fit,
@@ -134,7 +135,7 @@ def neural_linear(
         turn = -(state.pulls * num_arms + jnp.arange(num_arms)).astype(jnp.float32)
         scores = jnp.where(available, jnp.where(starting, turn, scores), -jnp.inf)
         probabilities = jnp.where(starting, greedy_probabilities(turn, available), probabilities)
-        arm = jnp.argmax(scores).astype(jnp.int32)
+        arm = arm_or_known(jnp.argmax(scores).astype(jnp.int32))
         ticket = NeuralLinearTicket(seen, arm, train_key)
         state = state._replace(pulls=count_pull(state.pulls, arm))
         return Decision(arm, probabilities, ticket), state

@@ -91,7 +91,8 @@ def no_answer_in_time() -> ApiError:
 
 
 def internal() -> ApiError:
-    return ApiError(500, "internal", "the service failed", "see the service's log")
+    message = "the service failed; the request may or may not have been recorded"
+    return ApiError(500, "internal", message, "see the service's log, and retry with the same id")
 
 
 # Keys

@@ -7,6 +7,7 @@ from typing import Any
 from driftbandits.service.engine.commands import (
     Call,
     ChangeArm,
+    ChangeSettings,
     Command,
     Decide,
     Inspect,
@@ -73,6 +74,9 @@ def change_or_inspect(live: LiveBandit, command: Command, now: float) -> Any:
     try:
         if isinstance(command, ChangeArm):
             live.change_arm(command.kind, command.name, now)
+            return command.then(live)
+        if isinstance(command, ChangeSettings):
+            live.change_settings(command.changes, now)
             return command.then(live)
         assert isinstance(command, Inspect)
         return command.read(live)

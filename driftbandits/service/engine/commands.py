@@ -25,6 +25,13 @@ class ChangeArm(NamedTuple):
     prepared: int = 0  # slots that the policy's programs are compiled for
 
 
+class ChangeSettings(NamedTuple):
+    """New values by their names, then inspect the bandit."""
+
+    changes: dict[str, Any]
+    then: Callable[[LiveBandit], Any]
+
+
 class MustGrow(Exception):  # noqa: N818  # not an error: compile what `config` needs, and ask again
     """A new arm needs a larger policy, which the engine's thread must not compile."""
 
@@ -50,7 +57,7 @@ class Inspect(NamedTuple):
     read: Callable[[LiveBandit], Any]
 
 
-Command = Decide | Reward | ChangeArm | Correct | Delete | Inspect
+Command = Decide | Reward | ChangeArm | ChangeSettings | Correct | Delete | Inspect
 
 
 class Call(NamedTuple):

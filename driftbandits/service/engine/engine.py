@@ -10,15 +10,13 @@ import asyncio
 import logging
 import os
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.error_text import first_line
 from driftbandits.service import errors
+from driftbandits.service.engine.background import Background
 from driftbandits.service.engine.clock import Clock
 from driftbandits.service.engine.commands import (
     Call,
@@ -30,13 +28,14 @@ from driftbandits.service.engine.commands import (
     resolve,
 )
 from driftbandits.service.engine.committer import Committer, Served
+from driftbandits.service.engine.correcting import Rebuilt, correction_of
+from driftbandits.service.engine.heartbeat import Heartbeat
 from driftbandits.service.engine.inbox import Inbox
-from driftbandits.service.engine.lease_keeper import LeaseKeeper, Lost, Orphaned
+from driftbandits.service.engine.lease_keeper import Lost, Orphaned
 from driftbandits.service.engine.live_bandit import LiveBandit
-from driftbandits.service.engine.log_deleter import LogDeleter
-from driftbandits.service.engine.reviver import Loaded, Reviver
-from driftbandits.service.engine.snapshot_writer import SnapshotWriter
+from driftbandits.service.engine.reviver import Loaded
 from driftbandits.service.engine.turns import Turns, Work
+from driftbandits.service.engine.waiting_calls import WaitingCalls
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError
 from driftbandits.service.metrics import Metrics
@@ -46,10 +45,7 @@ from driftbandits.service.store.store import Store
 log = logging.getLogger("driftbandits.service")
 
 TICK = 0.5  # seconds between two looks at windows that pass
-MOST_WAITING = 200  # calls for a bandit that is being revived
 WORTH_A_THREAD = 100  # events of a group that are written in the background
-LAST_WAIT = 10.0  # seconds, when it stops
-SILENCE = 60.0  # seconds without a sign of life after which the thread is taken for stuck
 
 
 class Engine:
@@ -61,27 +57,27 @@ class Engine:
         self.live_bandits: dict[str, LiveBandit] = {}
         self.clock = Clock()
         self._turns = Turns()
-        self._waiting: dict[str, list[Call]] = {}  # for a bandit that is being revived
+        self._waiting = WaitingCalls()
         self._inbox = Inbox()
-        self._background = ThreadPoolExecutor(2, "driftbandits-background")
-        self._reviver = Reviver(store, worker, metrics, self._background, self._inbox.put)
-        self._snapshots = SnapshotWriter(store, metrics, self._background)
-        self._leases = LeaseKeeper(store, worker, self._reviver, self._inbox.put)
+        self._background = Background(store, worker, metrics, self._inbox.put)
         self._committer = Committer(store, metrics, self._send_replies)
-        self._deleter = LogDeleter(store)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="driftbandits-engine")
         self._ticked = 0.0
-        self._beat = time.monotonic()
+        self._heart = Heartbeat()
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-        self._leases.start(self.live_bandits, self.is_well)
-        self._deleter.start()
+        self._background.start(self.live_bandits, self.is_well)
 
     def is_well(self) -> bool:
-        return self._thread.is_alive() and time.monotonic() - self._beat < SILENCE
+        """Whether it may keep its bandits."""
+        return self._thread.is_alive() and not self._heart.is_stuck()
+
+    def is_moving(self) -> bool:
+        """Whether it is worth waiting for."""
+        return self._thread.is_alive() and not self._heart.is_halted()
 
     def submit(self, bandit: str, command: Command) -> asyncio.Future[Any]:
         """Its result, or an ApiError, or OwnedElsewhere; on the event loop's thread."""
@@ -90,7 +86,7 @@ class Engine:
         return call.answer
 
     def stop_adopting(self) -> None:
-        self._leases.adopts = False
+        self._background.leases.adopts = False
 
     def stop(self) -> None:
         """Finishes what somebody waits for, writes snapshots, gives up the bandits."""
@@ -98,25 +94,14 @@ class Engine:
         self._inbox.put(None)
         self._thread.join()
         self._committer.stop()
-        self._leases.stop()
-        self._deleter.stop()
-        self._end_background()
-        self._snapshots.write_last(self.live_bandits.values())
-        self._leases.release()
-
-    def _end_background(self) -> None:
-        """Waits for what is being written or revived, but not for long: the log has everything."""
-        self._reviver.stop()
-        end = partial(self._background.shutdown, cancel_futures=True)
-        (waiting := threading.Thread(target=end, daemon=True)).start()
-        waiting.join(LAST_WAIT)
+        self._background.stop(self.live_bandits)
 
     # The thread
 
     def _run(self) -> None:
         try:
             while not self._is_over():
-                self._beat = time.monotonic()
+                self._heart.beat()
                 self._round(self._inbox.collect(0 if self._turns else TICK))
             self._finish()
         except BaseException:
@@ -126,33 +111,58 @@ class Engine:
     def _is_over(self) -> bool:
         if not self._stopped.is_set() or self._turns or not self._inbox.empty():
             return False
-        return all(call.answer.done() for calls in self._waiting.values() for call in calls)
+        return all(call.answer.done() for call in self._waiting.all())
 
     def _round(self, items: list[Any]) -> None:
         calls = [item for item in items if isinstance(item, Call)]
-        for item in items:
-            if isinstance(item, Loaded):
-                calls += self._take_in(item)
-            elif isinstance(item, Lost):
-                self._drop(item.bandit, item.lease)
-            elif isinstance(item, Orphaned) and not self._stopped.is_set():
-                self._revive(item.bandit)
         try:
+            for item in items:
+                if isinstance(item, Loaded):
+                    calls += self._take_in(item)
+                elif isinstance(item, Rebuilt):
+                    calls += self._take_in_rebuilt(item)
+                elif isinstance(item, Lost):
+                    self._drop(item.bandit, item.lease)
+                elif isinstance(item, Orphaned) and not self._stopped.is_set():
+                    self._revive(item.bandit)
             self._serve([call for call in calls if not call.answer.done()])
         except Exception:
             log.exception("a round failed")
-            self.live_bandits.clear()  # they may be ahead of the log, which they are revived from
-            calls += self._turns.clear()
-            self._send_replies([Reply(call, errors.broken_policy(call.bandit)) for call in calls])
+            self._start_afresh(calls)
+
+    def _start_afresh(self, calls: list[Call]) -> None:
+        """Bandits may be ahead of the log, which they are revived from; nobody waits in vain."""
+        self._committer.finish()  # these are answered when they are written
+        self.live_bandits.clear()
+        calls = [*calls, *self._turns.clear(), *self._waiting.clear()]
+        self._send_replies([Reply(call, errors.internal()) for call in calls])
 
     def _take_in(self, loaded: Loaded) -> list[Call]:
         """The calls for a bandit that is here now; where it is not, they are refused."""
-        calls = self._waiting.pop(loaded.bandit, [])
+        if loaded.bandit not in self._waiting:  # any more: a round has failed
+            return []
+        calls = self._waiting.end(loaded.bandit)
         if isinstance(loaded.live, LiveBandit):
             self.live_bandits[loaded.bandit] = loaded.live
             return calls
         self._send_replies([Reply(call, loaded.live) for call in calls])
         return []
+
+    def _take_in_rebuilt(self, rebuilt: Rebuilt) -> list[Call]:
+        """Its correction is logged now or, where it is refused, the bandit goes on as it was."""
+        before, after, correction = rebuilt
+        if before.row.name not in self._waiting:
+            return []
+        first, *calls = self._waiting.end(before.row.name)
+        if isinstance(after, ApiError):
+            self.live_bandits[before.row.name] = before
+            self._send_replies([Reply(first, after)])
+            return calls
+        self.live_bandits[after.row.name] = after
+        self._finish()
+        served = Served(after, [Reply(first, correction.result)], after.to_be_written())
+        self._committer.write([served], in_background=False)
+        return calls
 
     def _serve(self, calls: list[Call]) -> None:
         if self._committer.is_done() or not all(is_quick(call.command) for call in calls):
@@ -160,10 +170,9 @@ class Engine:
         now = self.clock.now()
         for name, theirs in self._by_bandit(calls, now).items():
             self._begin(name, theirs, now)
-        taken = []
         for work in self._turns.take():
             self._advance(work)
-            taken.append(work)
+        taken = self._turns.taken
         self._commit(taken)
         for work in taken:
             if work.is_done and work.behind:
@@ -174,8 +183,8 @@ class Engine:
         found: dict[str, list[Call]] = {}
         for call in calls:
             found.setdefault(call.bandit, []).append(call)
-        if self._beat - self._ticked > TICK and not self._stopped.is_set():
-            self._ticked = self._beat
+        if self._heart.last - self._ticked > TICK and not self._stopped.is_set():
+            self._ticked = self._heart.last
             for name, live in self.live_bandits.items():
                 if live.book.has_expired(now):
                     found.setdefault(name, [])
@@ -190,11 +199,8 @@ class Engine:
             self._turns.add(Work(live, calls, now, self._find))
         elif calls:
             self._revive(name)
-            self._wait(self._waiting[name], calls)
-
-    def _wait(self, waiting: list[Call], calls: list[Call]) -> None:
-        waiting += calls[: (room := max(MOST_WAITING - len(waiting), 0))]
-        self._send_replies([Reply(call, errors.moving()) for call in calls[room:]])
+            too_many = self._waiting.add(name, calls)
+            self._send_replies([Reply(call, errors.moving()) for call in too_many])
 
     def _advance(self, work: Work) -> None:
         """One turn of a bandit, if this worker still has it."""
@@ -202,40 +208,33 @@ class Engine:
         if self.live_bandits.get(live.row.name) is not live:
             work.fail(errors.moving())
             return
-        try:
-            work.advance()
-        except SQLAlchemyError as error:
-            log.warning("the database cannot be reached: %s", first_line(error))
-            work.fail(errors.no_database())
-        except Exception:
-            log.exception("bandit %r failed", live.row.name)
-            work.fail(errors.broken_policy(live.row.name))
-        else:
-            if self._stopped.is_set() and not work.is_done and work.is_forsaken():
-                work.fail(errors.stopping())
-            elif not live.lost:
-                return
-        self._drop(live.row.name, live.lease)
+        work.advance()
+        if self._stopped.is_set() and not work.is_done and work.is_forsaken():
+            work.fail(errors.stopping())
+        if work.has_failed or live.lost:
+            self._drop(live.row.name, live.lease)
 
     def _go_on(self, work: Work) -> None:
         """With the calls that came meanwhile."""
         first, *rest = work.behind
         if isinstance(first.command, Delete | Correct):
+            for call in rest:
+                self._inbox.put(call)
+            work.behind = [first]
             self._finish()
             if isinstance(first.command, Correct):
                 self._correct(work.live, first, first.command)
             else:
                 self._delete(work.live, first)
-            for call in rest:
-                self._inbox.put(call)
         else:
             self._begin(work.live.row.name, work.behind, self.clock.now())
+            work.behind = []
 
-    def _revive(self, name: str, whole: bool = False) -> None:
+    def _revive(self, name: str) -> None:
         if name not in self._waiting and name not in self.live_bandits:
             self._finish()
-            self._waiting[name] = []
-            self._reviver.load_soon(name, whole)
+            self._background.reviver.load_soon(name)
+            self._waiting.begin(name)
 
     def _find(self, bandit: int, ids: list[str]) -> Found:
         """In the log, with all that was answered before."""
@@ -249,12 +248,12 @@ class Engine:
         many = sum(len(each.entry.events) for each in group) >= WORTH_A_THREAD
         more = bool(self._turns) or not self._inbox.empty()
         self._committer.write(group, in_background=many and more)
-        due = [work.live for work in taken if self._snapshots.is_due(work.live)]
+        due = [work.live for work in taken if self._background.snapshots.is_due(work.live)]
         if due:
             self._finish()
         for live in due:
             if self.live_bandits.get(live.row.name) is live:
-                self._snapshots.write_soon(live)
+                self._background.snapshots.write_soon(live)
 
     def _finish(self) -> None:
         """Waits until what was answered is in the log."""
@@ -267,24 +266,25 @@ class Engine:
                 live.watch(entry.events)
 
     def _correct(self, live: LiveBandit, call: Call, command: Correct) -> None:
-        """Logs what the reward should have been; then the bandit is rebuilt from its log."""
-        try:
-            result: Any = live.correct(*command, live.book.now, self._find)
-        except (ApiError, SQLAlchemyError) as error:
-            result = error if isinstance(error, ApiError) else errors.no_database()
-        entry = live.to_be_written(len(live.events))
-        self._committer.write([Served(live, [Reply(call, result)], entry)], in_background=False)
-        self._finish()
-        if entry.events:
-            self._drop(live.row.name, live.lease)
-            self._revive(live.row.name, whole=True)
+        """Has the bandit rebuilt as if the reward had been right; meanwhile others wait for it."""
+        name = live.row.name
+        if self.live_bandits.get(name) is not live:  # it has failed, and must be revived first
+            self._inbox.put(call)
+            return
+        correction = correction_of(live, *command, self._find)
+        if correction.event is None:
+            self._send_replies([Reply(call, correction.result)])
+        else:
+            self._background.rebuilder.rebuild_soon(live, correction)
+            self._drop(name, live.lease)
+            self._waiting.begin(name, [call])
 
     def _delete(self, live: LiveBandit, call: Call) -> None:
         self._drop(live.row.name, live.lease)
         try:
             done = self.store.delete_bandit(live.lease)
             self._send_replies([Reply(call, None if done else errors.moving())])
-            self._deleter.wake()
+            self._background.deleter.wake()
         except SQLAlchemyError as error:
             log.warning("not deleted: %s", first_line(error))
             self._send_replies([Reply(call, errors.no_database())])

@@ -6,10 +6,9 @@ are committed. The log is its memory of past decisions.
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
 from driftbandits.agents.learner import Checkpoint, DivergenceError
@@ -22,8 +21,8 @@ from driftbandits.agents.reward_verdicts import (
     reason_against,
 )
 from driftbandits.check import InputError
-from driftbandits.logs.corrections import Corrections, as_corrected
-from driftbandits.logs.events import past_decision, probability_table
+from driftbandits.logs.corrections import OUTCOMES, Corrections, as_corrected
+from driftbandits.logs.events import past_decision, probability_table, settings_event
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
@@ -43,14 +42,6 @@ from driftbandits.service.store.records import (
 MOST_ARMS = 1000
 Result = TypeVar("Result")
 Find = Callable[[int, list[str]], Found]  # in the log of the bandit with that id
-
-
-class Corrected(Struct):
-    """A reward, as it was and as it is now; None where it was taken back, or never came."""
-
-    id: str
-    before: float | None
-    reward: float | None
 
 
 class LiveBandit:
@@ -78,7 +69,7 @@ class LiveBandit:
         self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
     ) -> Generator[None, None, list[list[MadeDecision] | ApiError]]:
         """`decide` step by step; nothing else may be asked of the bandit meanwhile."""
-        past = self._past(find, [r.id for each in callers for r in each if r.id is not None])
+        past = self.past(find, [r.id for each in callers for r in each if r.id is not None])
         batch = DecisionBatch({}, {})
         ids = [self._admit(batch, each, past) for each in callers]
         while self.expire_some(now, room=len(batch.new)):
@@ -152,7 +143,7 @@ class LiveBandit:
     ) -> list[RewardStatus | ApiError]:
         """What became of each reward; those of several callers may come together."""
         self.expire(now)
-        batch = self.book.judge(rewards, self._past(find, [id for id, _ in rewards]))
+        batch = self.book.judge(rewards, self.past(find, [id for id, _ in rewards]))
         batch = self.book.learn(batch)
         self._note("reward", now, batch.new)
         return [
@@ -175,24 +166,6 @@ class LiveBandit:
             return errors.expired_decision(reason)
         return errors.unknown_decision(reason)
 
-    def correct(self, id: str, reward: float | None, now: float, find: Find) -> Corrected:
-        """Notes what a reward should have been; the learner is not changed by it, but rebuilt."""
-        if reward is not None and self.book.ranges.refuses(reward):
-            verdict = RewardVerdict("out_of_range")
-            raise errors.bad_value(reason_against(id, reward, verdict, self.book.settings))
-        if id in self.book.open.waiting:
-            raise errors.open_decision(id)
-        past = self._past(find, [id]).get(id)
-        if past is None:
-            raise errors.unknown_decision(f"there is no decision with the id {id!r}")
-        if past.elsewhere:
-            self.lost = True
-            raise errors.moving()
-        known = self.corrections.get(id)
-        if known is None or known.reward != reward:  # else it is sent again
-            self._note("correction", now, {id: reward})
-        return Corrected(id, past.reward, reward)
-
     def expire(self, now: float) -> None:
         """Settles decisions whose window has passed."""
         while self.expire_some(now):
@@ -210,7 +183,7 @@ class LiveBandit:
             self.reward_pace.learn(len(ended), time.perf_counter() - begin)
         return len(ended) == limit
 
-    def _past(self, find: Find, ids: list[str]) -> Past:
+    def past(self, find: Find, ids: list[str]) -> Past:
         """What the log knows of decisions that do not wait here."""
         gone = [id for id in ids if id not in self.book.open.waiting]
         if not gone:
@@ -227,7 +200,7 @@ class LiveBandit:
         for event in self.events:
             if event.kind == "decision" and event.id in ids:
                 found[event.id] = LoggedDecision(event, None)
-            elif event.kind not in ARM_CHANGES and event.id in found:
+            elif event.kind in OUTCOMES and event.id in found:
                 found[event.id] = found[event.id]._replace(outcome=event)
         return found
 
@@ -248,6 +221,18 @@ class LiveBandit:
                 raise errors.existing_name("an arm", name) from None
             raise errors.bad_value(str(error)) from None
         self._note(kind, now, {name: None})
+
+    # Settings
+
+    def change_settings(self, changes: dict[str, Any], now: float) -> None:
+        """For what comes in from now on; the past is not touched."""
+        before = self.book.settings
+        try:
+            self.book.set_settings(before._replace(**changes))
+        except InputError as error:
+            raise errors.bad_value(str(error)) from None
+        if self.book.settings != before:
+            self.events.append(settings_event(self._next_seq, now, changes))
 
     # Its log
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from math import inf
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.file import from_bytes, is_intact
+from driftbandits.agents.settings import CHANGEABLE
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.logs.corrections import Corrections, as_corrected, last_seq
@@ -53,15 +54,10 @@ class Reviver:
     ) -> None:
         self._store, self._worker, self._metrics = store, worker, metrics
         self._background, self._report = background, report
-        self._rebuilding = ThreadPoolExecutor(1, "driftbandits-rebuilding")
         self.broken: dict[str, float] = {}  # bandits that could not be revived, and when
 
-    def load_soon(self, name: str, whole: bool = False) -> None:
-        """With `whole` from the whole log, which may take long: others do not wait behind it."""
-        (self._rebuilding if whole else self._background).submit(self._load, name)
-
-    def stop(self) -> None:
-        self._rebuilding.shutdown(wait=False, cancel_futures=True)
+    def load_soon(self, name: str) -> None:
+        self._background.submit(self._load, name)
 
     def may_be_tried(self, name: str) -> bool:
         return time.monotonic() - self.broken.get(name, -inf) > PAUSE
@@ -115,21 +111,37 @@ def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
                 raise
             log.warning("a snapshot of %r does not fit its log: %r", row.name, error)
             continue
-        live = LiveBandit(row, lease, found.book, last)
-        live.snapshot_seq, live.snapshots = found.seq, found.chain
-        live.corrections = corrections
-        fill_monitor(live, store)
-        return Revived(live, mismatches)
+        return Revived(new_live_bandit(store, row, lease, found, last, corrections), mismatches)
     raise AssertionError("the log alone is always tried")
 
 
+def new_live_bandit(
+    store: Store,
+    row: BanditRow,
+    lease: Lease,
+    found: FromSnapshot,
+    last: int,
+    corrections: Corrections,
+) -> LiveBandit:
+    live = LiveBandit(row, lease, found.book, last)
+    live.snapshot_seq, live.snapshots = found.seq, found.chain
+    live.corrections = corrections
+    fill_monitor(live, store)
+    return live
+
+
 def replay_rest(
-    store: Store, row: BanditRow, found: FromSnapshot, corrections: Corrections
+    store: Store,
+    row: BanditRow,
+    found: FromSnapshot,
+    corrections: Corrections,
+    *,
+    whole: bool = False,
 ) -> tuple[int, int]:
     """The seq of the last event, and how many decisions came out differently."""
     seq, mismatches = found.seq, 0
     while events := store.events(row.id, seq):
-        mismatches += replay(found.book, events, corrections)
+        mismatches += replay(found.book, events, corrections, whole=whole)
         found.chain.note(events)
         seq += len(events)
     return seq, mismatches
@@ -159,7 +171,11 @@ def from_snapshots(store: Store, row: BanditRow, since: int = 0) -> Iterator[Fro
                 continue
             is_all = age == 0 and count == len(changes)
             yield found if is_all else found._replace(chain=SnapshotChain())
-    yield FromSnapshot(new_book(row.config, remember=0), 0, SnapshotChain())
+    yield from_log_alone(row)
+
+
+def from_log_alone(row: BanditRow) -> FromSnapshot:
+    return FromSnapshot(new_book(row.config, remember=0), 0, SnapshotChain())
 
 
 def from_snapshot(
@@ -184,7 +200,8 @@ def intact(changes: list[tuple[int, bytes]]) -> int:
 def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> None:
     """A snapshot of another bandit, or of a log that had gone further, is refused."""
     arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
-    if (book.settings, book.arms.names[: len(arms)]) != (settings, arms):
+    first = book.settings._replace(**{name: getattr(settings, name) for name in CHANGEABLE})
+    if (first, book.arms.names[: len(arms)]) != (settings, arms):
         raise InputError("it is of a bandit with other settings")
     decisions, rewards, expired = book.counts
     if decisions != rewards + expired + len(book.open.waiting):

@@ -4,15 +4,21 @@ A bandit answers its calls step by step. When its turn is over, it goes on in th
 what is asked of it meanwhile waits behind.
 """
 
+import logging
 import time
 from collections.abc import Iterator
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from driftbandits.error_text import first_line
 from driftbandits.service import errors
 from driftbandits.service.engine.answering import answer
 from driftbandits.service.engine.commands import Call, Delete, Reply, split_at_last
 from driftbandits.service.engine.committer import Served
 from driftbandits.service.engine.live_bandit import Find, LiveBandit
 from driftbandits.service.errors import ApiError
+
+log = logging.getLogger("driftbandits.service")
 
 TURN = 0.02  # seconds that a bandit has in a round, about
 SLICE = 0.05  # seconds of a round, about: then the engine looks at what came in
@@ -27,10 +33,20 @@ class Work:
         self._steps = answer(live, self.calls, now, find)
         self.replies: list[Reply] = []  # that may be sent when the events are committed
         self.complete = 0  # events that may be committed
-        self.has_begun = self.is_done = False
+        self.has_begun = self.is_done = self.has_failed = False
 
     def advance(self) -> None:
-        """One turn."""
+        """One turn; where it fails, its calls are told why."""
+        try:
+            self._advance()
+        except SQLAlchemyError as error:
+            log.warning("the database cannot be reached: %s", first_line(error))
+            self.fail(errors.no_database())
+        except Exception:
+            log.exception("bandit %r failed", self.live.row.name)
+            self.fail(errors.broken_policy(self.live.row.name))
+
+    def _advance(self) -> None:
         self.has_begun = True
         if not self.calls and self.is_to_be_deleted:  # whatever has expired
             self.end([])
@@ -61,6 +77,7 @@ class Work:
         return all(call.answer.done() for call in self.calls + self.behind)
 
     def fail(self, reason: ApiError) -> None:
+        self.has_failed = True
         self.end([Reply(call, reason) for call in self.calls])
 
     def end(self, replies: list[Reply]) -> None:
@@ -74,6 +91,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._works: dict[str, Work] = {}  # by bandit, whose turn is next first
+        self.taken: list[Work] = []  # in this round
 
     def __bool__(self) -> bool:
         return bool(self._works)
@@ -89,7 +107,7 @@ class Turns:
 
         New work comes first: most of it is done in no time.
         """
-        end = time.perf_counter() + SLICE
+        self.taken, end = [], time.perf_counter() + SLICE
         begun = [name for name, work in self._works.items() if work.has_begun]
         for name in [name for name in self._works if name not in begun]:
             yield from self._turn(name)
@@ -102,11 +120,13 @@ class Turns:
 
     def _turn(self, name: str) -> Iterator[Work]:
         work = self._works.pop(name)
+        self.taken.append(work)
         yield work
         if not work.is_done:
             self._works[name] = work
 
     def clear(self) -> list[Call]:
-        """Ends all work; gives the calls that were not answered."""
-        works, self._works = list(self._works.values()), {}
+        """Ends all work, also that of this round; gives its calls, some of which are answered."""
+        works = [*self.taken, *self._works.values()]
+        self.taken, self._works = [], {}
         return [call for work in works for call in work.calls + work.behind]

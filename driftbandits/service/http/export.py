@@ -31,6 +31,10 @@ OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
 ESCAPED_IN_CSV = "^[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20']"
 
 
+class LogDeletedError(Exception):
+    """What is left of a log must not pass for all of it: whoever sends it breaks off."""
+
+
 class Exports:
     """The exports of a worker."""
 
@@ -124,7 +128,10 @@ FORMATS = {
 
 
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
-    """At least one, so that an empty log has its columns."""
+    """At least one, so that an empty log has its columns.
+
+    A deleted bandit is marked before its log goes: what was read before the mark is complete.
+    """
     names, seen, empty = list(row.config["arms"]), 0, True
     corrections = store.corrections(row.id)
     for page in store.log(row.id, PAGE_ROWS):
@@ -132,10 +139,17 @@ def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
             last = page[-1].decision.seq
             names += store.added_arms(row.id, after=seen, until=last)
             seen = last
+        check_kept(store, row)
         yield table_of(page, names, row.config["context"], corrections)
         empty = False
+    check_kept(store, row)
     if empty:
         yield table_of([], names, row.config["context"], corrections)
+
+
+def check_kept(store: Store, row: BanditRow) -> None:
+    if not store.is_kept(row.id):
+        raise LogDeletedError(f"bandit {row.name!r} was deleted while its log was being sent")
 
 
 def table_of(

@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
+
 from driftbandits.agents import checks
 from driftbandits.agents.reward_verdicts import RewardStatus
-from driftbandits.agents.settings import settings_of
+from driftbandits.agents.settings import CHANGEABLE
 from driftbandits.service import errors
 from driftbandits.service.engine.commands import (
     ChangeArm,
+    ChangeSettings,
     Command,
     Correct,
     Decide,
@@ -24,12 +27,19 @@ from driftbandits.service.engine.engine import Engine
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
+from driftbandits.service.http.descriptions import (
+    changeable,
+    describe,
+    known_of,
+    same_settings,
+)
 from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
 from driftbandits.service.http.inputs import checked, pair, points_of
 from driftbandits.service.http.loading import wait_until_loaded
 from driftbandits.service.http.protocol import Request, Response, json_response
 from driftbandits.service.http.readiness import Readiness
+from driftbandits.service.http.targets import HALTED, WORKING
 from driftbandits.service.http.trial import try_out
 from driftbandits.service.store.records import BanditRow
 from driftbandits.service.store.store import Store
@@ -90,13 +100,18 @@ class Handlers:
         status = 201
         if row is None:
             row = await asyncio.to_thread(self.store.bandit, body.name)
-            if row is None or not same_settings(row.config, config, body):
+            if row is None or not same_settings(row.config, config, body, but=CHANGEABLE):
                 raise errors.existing_name("a bandit", body.name)
             status = 200
-        request.bandit = body.name
-        given = await self.ask(
-            request, Inspect(describe), lambda found: json_response(status, found)
-        )
+        before, request.bandit = row.config, body.name
+
+        def described(found: m.Bandit) -> Response:
+            both = before, before | changeable(found)
+            if not any(same_settings(settings, config, body) for settings in both):
+                raise errors.existing_name("a bandit", body.name)
+            return json_response(status, found)
+
+        given = await self.ask(request, Inspect(describe), described)
         return given._replace(status=status) if given.status in (200, 201) else given
 
     async def bandits(self, request: Request, body: None) -> Response:
@@ -122,6 +137,14 @@ class Handlers:
 
     async def bandit(self, request: Request, body: None) -> Response:
         return await self.ask(request, Inspect(describe), lambda found: json_response(200, found))
+
+    async def change(self, request: Request, body: m.BanditChanges) -> Response:
+        changes = msgspec.to_builtins(body)
+        if not changes:
+            rule = f"a change must have at least one of {', '.join(CHANGEABLE)}"
+            raise errors.bad_value(f"{rule}, got none")
+        command = ChangeSettings(changes, describe)
+        return await self.ask(request, command, lambda found: json_response(200, found))
 
     async def delete(self, request: Request, body: None) -> Response:
         return await self.ask(request, Delete(), lambda _: json_response(204))
@@ -204,11 +227,13 @@ class Handlers:
         return Response(200, metrics.text(), "text/plain; version=0.0.4")
 
     async def healthy(self, request: Request, body: None) -> Response:
-        return json_response(200, {"status": "alive"})
+        """200 in any case; other workers look at what it says of the engine."""
+        engine = WORKING if self.engine.is_moving() else HALTED
+        return json_response(200, {"status": "alive", "engine": engine})
 
     async def ready(self, request: Request, body: None) -> Response:
         await self._readiness.check()
-        if not self.engine.is_well():
+        if not self.engine.is_moving():
             raise errors.stuck()
         return json_response(200, {"status": "ready"})
 
@@ -217,50 +242,6 @@ def learned(body: m.NewReward, status: RewardStatus | ApiError) -> dict[str, Any
     if isinstance(status, ApiError):
         return {"id": body.id, "error": status.as_json()}
     return {"id": body.id, "reward": body.reward, "status": status}
-
-
-def same_settings(before: dict[str, Any], config: dict[str, Any], body: m.NewBandit) -> bool:
-    """Whether the same bandit is asked for again; a seed that was not given may be any.
-
-    Settings that did not exist yet when it was created are not compared.
-    """
-    free = {"seed"} if body.seed is None else set()
-    return all(before[key] == config[key] for key in (config.keys() & before.keys()) - free)
-
-
-def describe(live: LiveBandit) -> m.Bandit:
-    book, settings, counts = live.book, live.book.settings, live.book.counts
-    retired = set(book.arms.retired)
-    return m.Bandit(
-        name=live.row.name,
-        policy=settings.policy,
-        context=list(settings.context),
-        arms=[m.Arm(name, name in retired) for name in book.arms.names],
-        seed=settings.seed,
-        window=settings.window,
-        default_reward=settings.default_reward,
-        reward_range=settings.reward_range,
-        context_ranges=dict(settings.context_ranges),
-        out_of_range=settings.out_of_range,
-        noise=settings.noise,
-        horizon=settings.horizon,
-        max_open=settings.max_open,
-        created=live.row.created,
-        decisions=counts.decisions,
-        rewards=counts.rewards,
-        expired=counts.expired,
-        open=len(book.open.waiting),
-        worker=live.row.url or "",
-    )
-
-
-def known_of(row: BanditRow) -> dict[str, Any]:
-    """What the database alone can tell; arms that came later are not among them."""
-    arms = [m.Arm(name, False) for name in row.config["arms"]]
-    nothing = dict.fromkeys(("decisions", "rewards", "expired", "open"))
-    about = {"name": row.name, "created": row.created, "worker": row.url or ""}
-    config = settings_of(row.config)._asdict() | row.config
-    return {**config, **about, **nothing, "arms": arms}
 
 
 def series_later(live: LiveBandit, points: int, now: float) -> Callable[[], Response]:

@@ -35,6 +35,13 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     max_open: Annotated[int, Meta(ge=1000, le=1_000_000)] = 100_000
 
 
+class BanditChanges(Struct, forbid_unknown_fields=True):
+    """Settings of a bandit that are to be other ones from now on."""
+
+    out_of_range: OutOfRange | UnsetType = UNSET
+    context_ranges: dict[str, Range] | UnsetType = UNSET
+
+
 class Arm(Struct):
     name: str
     retired: bool

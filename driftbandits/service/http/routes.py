@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from driftbandits.service.engine.live_bandit import Corrected
+from driftbandits.service.engine.correcting import Corrected
 from driftbandits.service.engine.made_decisions import MadeDecision
 from driftbandits.service.http import messages as m
 
@@ -28,6 +28,9 @@ ROUTES = [
     Route("GET", "/v1/bandits", "read", "bandits", "List all bandits.", response=m.Bandits),
     Route("GET", BANDIT, "read", "bandit", "Describe a bandit.",
           response=m.Bandit, errors=(404,)),
+    Route("PATCH", BANDIT, "admin", "change",
+          "Change what becomes of rewards and context numbers out of their ranges, from now on.",
+          body=m.BanditChanges, response=m.Bandit, errors=(404,)),
     Route("DELETE", BANDIT, "admin", "delete", "Delete a bandit with its log.",
           status=204, errors=(404,)),
     Route("POST", f"{BANDIT}/arms", "admin", "add_arm", "Add an arm; it starts from the prior.",

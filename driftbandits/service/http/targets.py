@@ -1,7 +1,8 @@
 """Connections to other workers: some for each, so that no worker can take those to another.
 
 An answer may take long, for example where a program is compiled. So a worker that owes one for a
-while is asked whether it is alive; if that is not answered either, nobody waits for it any more.
+while is asked whether it is alive. If that is not answered either, or its engine has come to a
+halt, nobody waits for it any more.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ MOST_WAITING = 256  # requests to one worker; more would only fill this one
 IDLE_SECONDS = 60.0  # after which the connections to a worker are closed
 QUIET_SECONDS = 0.8  # after which a worker that owes an answer is asked whether it is alive
 ALIVE_SECONDS = 0.6  # that it may take to say so
+WORKING, HALTED = "working", "halted"  # what it says of its engine
 
 
 class Target:
@@ -52,19 +54,28 @@ class Target:
         if self._alive is None or self._alive.done():
             self._alive = asyncio.ensure_future(self._is_alive())
         if not await asyncio.shield(self._alive):
-            raise httpx.ReadTimeout(f"{self._url} is silent")
+            raise httpx.ReadTimeout(f"{self._url} is silent, or its engine is")
 
     async def _is_alive(self) -> bool:
         try:
             async with asyncio.timeout(ALIVE_SECONDS):
-                await self._asks_if_alive.get(f"{self._url}/healthz", timeout=ALIVE_SECONDS)
+                url = f"{self._url}/healthz"
+                answer = await self._asks_if_alive.get(url, timeout=ALIVE_SECONDS)
         except (httpx.HTTPError, TimeoutError):
             return False
-        return True
+        return not says_halted(answer)
 
     async def close(self) -> None:
         await self._client.aclose()
         await self._asks_if_alive.aclose()
+
+
+def says_halted(answer: httpx.Response) -> bool:
+    """A worker of an older version says nothing of its engine."""
+    try:
+        return bool(answer.json()["engine"] == HALTED)
+    except (ValueError, LookupError, TypeError):
+        return False
 
 
 class Targets:

@@ -11,6 +11,7 @@ from driftbandits.service.store import leases
 from driftbandits.service.store.records import Lease
 from driftbandits.service.store.schema import (
     DELETED,
+    KEPT,
     bandits,
     events,
     snapshot_changes,
@@ -29,6 +30,10 @@ def mark(connection: sa.Connection, lease: Lease) -> bool:
     values = {"name": f"{DELETED} {lease.bandit}", "owner": DELETED}
     connection.execute(update.values(epoch=row.epoch + 1, **values))
     return True
+
+
+def is_kept(connection: sa.Connection, bandit: int) -> bool:
+    return connection.scalar(sa.select(row.id).where(row.id == bandit, KEPT)) is not None
 
 
 def delete_page(connection: sa.Connection, size: int) -> bool:

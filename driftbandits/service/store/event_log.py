@@ -18,6 +18,7 @@ def columns_of(fields: Iterable[str]) -> list[str]:
 COLUMNS = columns_of(Event._fields)
 FIELDS = [events.c[column] for column in COLUMNS]
 WIDTH = len(FIELDS)
+WITH_BYTES = ("decision", "settings_changed")
 DECISION_FIELDS = [field for field in Event._fields if field != "reward"]
 OTHER_FIELDS = ["seq", "kind", "time", "id", "reward"]
 # By place, as an attribute takes longer.
@@ -88,8 +89,8 @@ class Writer:
             check_order(last, new)
             parameters = (last + len(new), bandit, epoch, last)
             if connection.exec_driver_sql(self.advance, parameters).rowcount:
-                decisions += [(bandit, *decision_values(e)) for e in new if e.kind == "decision"]
-                others += [(bandit, *other_values(e)) for e in new if e.kind != "decision"]
+                decisions += [(bandit, *decision_values(e)) for e in new if e.kind in WITH_BYTES]
+                others += [(bandit, *other_values(e)) for e in new if e.kind not in WITH_BYTES]
             else:
                 lost.add(bandit)
         for (insert, insert_many), rows in zip(self._inserts, (decisions, others), strict=True):

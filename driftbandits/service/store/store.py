@@ -114,6 +114,11 @@ class Store:
             row = connection.execute(self._rows.where(bandits.c.name == name)).first()
             return None if row is None else as_bandit(row)
 
+    def is_kept(self, bandit: int) -> bool:
+        """False for one that was deleted, also while its log is not yet gone."""
+        with self._reading() as connection:
+            return deletion.is_kept(connection, bandit)
+
     def delete_bandit(self, lease: Lease) -> bool:
         """Frees a bandit's name at once; False without a valid lease.
 

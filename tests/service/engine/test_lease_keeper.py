@@ -64,7 +64,7 @@ def test_an_idle_worker_writes_its_lease_or_nothing(
     async def story(engine: Engine) -> None:
         statements, now = Statements(store), time.time()
         for tick in range(3):
-            engine._leases.look_after(engine.live_bandits)
+            engine._background.leases.look_after(engine.live_bandits)
             assert engine._by_bandit([], now + 2 * TICK * tick + 1) == {}, "nobody is looked at"
         assert statements == written
 
@@ -86,7 +86,7 @@ def test_a_bandit_is_looked_at_when_a_window_has_passed(store: Store) -> None:
 def test_what_another_worker_took_is_lost(store: Store) -> None:
     async def story(engine: Engine) -> None:
         reported: list[object] = []
-        keeper = engine._leases
+        keeper = engine._background.leases
         keeper._report = reported.append
         store.renew("first", "", -1.0)
         taken = engine.live_bandits["b5"]
@@ -100,7 +100,7 @@ def test_what_another_worker_took_is_lost(store: Store) -> None:
 def test_a_bandit_of_its_own_that_was_dropped_is_taken_in_again(store: Store) -> None:
     async def story(engine: Engine) -> None:
         dropped = engine.live_bandits.pop("b7")
-        engine._leases.look_after(engine.live_bandits)
+        engine._background.leases.look_after(engine.live_bandits)
         while "b7" not in engine.live_bandits:
             await asyncio.sleep(0.02)
         assert engine.live_bandits["b7"].lease == dropped.lease, "nobody else had it meanwhile"

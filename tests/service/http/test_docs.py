@@ -26,7 +26,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(("name", "runs"), [("service", 26), ("rewards", 6), ("log", 4)])
+@pytest.mark.parametrize(("name", "runs"), [("service", 26), ("rewards", 8), ("log", 4)])
 def test_examples_run_in_order(
     name: str, runs: int, place: Place, monkeypatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ class SlowStore:
         self.store, self.read = store, 0
         self._allowed = threading.Semaphore(0)
         self.added_arms, self.corrections = store.added_arms, store.corrections
+        self.is_kept = store.is_kept
 
     def allow(self, pages: int) -> None:
         self._allowed.release(pages)

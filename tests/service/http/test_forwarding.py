@@ -9,7 +9,7 @@ import pytest
 from driftbandits.service.errors import ApiError
 from driftbandits.service.http import targets
 from driftbandits.service.http.forwarding import FORWARDED_HEADER, Forwarder
-from driftbandits.service.http.protocol import Request, Response
+from driftbandits.service.http.protocol import Request, Response, json_response
 from tests.service.http.raw_http import Listening, StandIn
 
 PATIENCE = 20.0  # seconds
@@ -23,6 +23,7 @@ class Worker:
     def __init__(self, gate: asyncio.Event | None = None) -> None:
         self.gate, self.heard = gate, list[tuple[str, bytes, str | None]]()
         self.is_alive = gate is None
+        self.engine: str | None = None  # what it says of it
         self.asked = 0  # whether it is alive
 
     async def start(self) -> "Worker":
@@ -36,7 +37,8 @@ class Worker:
         if request.raw_path == b"/healthz":
             self.asked += 1
             if self.is_alive:
-                return Response(200)
+                says = {"status": "alive"} | ({"engine": self.engine} if self.engine else {})
+                return json_response(200, says)
         else:
             key = request.header(b"authorization")
             self.heard.append((request.method, request.raw_path, key))
@@ -150,6 +152,30 @@ def test_a_worker_that_is_alive_is_waited_for() -> None:
         assert not asked.done()
         gate.set()
         assert await asked == 200
+
+    told(story)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_nobody_waits_for_an_engine_that_has_come_to_a_halt() -> None:
+    """Behind an event loop that answers: the worker is alive, but will say nothing."""
+
+    async def story(
+        forwarder: Forwarder, healthy: Worker, halted: Worker, gate: asyncio.Event
+    ) -> None:
+        halted.is_alive, halted.engine = True, targets.HALTED
+        asked = [code_of(forwarder.forward(request(), halted.url)) for _ in range(5)]
+        assert await asyncio.gather(*asked) == ["moving"] * 5
+        heard = len(halted.heard)
+        assert await code_of(forwarder.forward(request(), halted.url)) == "moving"
+        assert len(halted.heard) == heard, "it must work first"
+        halted.engine = targets.WORKING
+        asked_again = asyncio.create_task(code_of(forwarder.forward(request(), halted.url)))
+        asks = halted.asked
+        await until(lambda: halted.asked > asks + 2)
+        assert not asked_again.done(), "what takes long is waited for"
+        gate.set()
+        assert await asked_again == 200
 
     told(story)
 

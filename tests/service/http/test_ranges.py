@@ -103,3 +103,53 @@ def test_the_client_corrects(service: Serving) -> None:
         with pytest.raises(ServiceError) as refusal:
             client.correct("client", "nobody", 1.0)
         assert refusal.value.code == "unknown_decision"
+
+
+def change(url: str, bandit: str, body: Any, key: str | None = None) -> tuple[int, Any]:
+    return ask(url, "PATCH", f"/v1/bandits/{bandit}", body, key)
+
+
+def test_what_becomes_of_other_numbers_can_be_changed(service: Serving) -> None:
+    create(service.url, "changing", policy="uniform", out_of_range="accept", context=["age"])
+    decide(service.url, "changing", id="x", context=[500])
+    status, changed = change(service.url, "changing", {"out_of_range": "refuse"})
+    assert (status, changed["out_of_range"]) == (200, "refuse")
+    assert reward(service.url, "changing", id="x", reward=7)[0] == 422
+    assert decide(service.url, "changing", context=[500])[0] == 422
+    with Client(service.url) as client:
+        client.change_settings("changing", context_ranges={"age": (0, 600)})
+        assert decide(service.url, "changing", context=[500])[0] == 200
+        found = client.change_settings("changing", out_of_range="clip")
+        assert (found.out_of_range, found.context_ranges) == ("clip", {"age": (0, 600)})
+        assert client.bandit("changing") == found
+    assert reward(service.url, "changing", id="x", reward=7)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"out_of_range": "ignore"}, {"seed": 2}, {"context_ranges": {"size": [0, 1]}}]
+)
+def test_changes_that_are_refused(service: Serving, body: dict[str, Any]) -> None:
+    create(service.url, "kept", policy="uniform", context=["age"])
+    status, answer = change(service.url, "kept", body)
+    assert (status, answer["error"]["code"]) == (422, "bad_value")
+    assert ask(service.url, "GET", "/v1/bandits/kept")[1]["out_of_range"] == "refuse"
+
+
+def test_only_an_admin_changes_settings(service: Serving) -> None:
+    description = ask(service.url, "GET", "/openapi.json")[1]["paths"]["/v1/bandits/{bandit}"]
+    assert "role `admin`" in description["patch"]["description"]
+    assert change(service.url, "nobody", {"out_of_range": "clip"})[0] == 404
+
+
+def test_a_changed_bandit_can_be_asked_for_as_it_was_and_as_it_is(service: Serving) -> None:
+    def create_again(**settings: Any) -> int:
+        body = {"name": "both", "arms": ["a", "b"], "policy": "uniform", "context": ["age"]}
+        return ask(service.url, "POST", "/v1/bandits", body | settings)[0]
+
+    assert create_again(out_of_range="accept") == 201
+    changes = {"out_of_range": "clip", "context_ranges": {"age": [0, 120]}}
+    assert change(service.url, "both", changes)[0] == 200
+    assert create_again(out_of_range="accept") == 200
+    assert create_again(**changes) == 200
+    assert create_again(out_of_range="refuse") == 409
+    assert create_again(**changes, max_open=2000) == 409

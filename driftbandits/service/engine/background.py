@@ -1,0 +1,52 @@
+"""What is done beside the engine, on other threads, so that no bandit waits for it."""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from driftbandits.service.engine.correcting import Rebuilder
+from driftbandits.service.engine.lease_keeper import LeaseKeeper
+from driftbandits.service.engine.live_bandit import LiveBandit
+from driftbandits.service.engine.log_deleter import LogDeleter
+from driftbandits.service.engine.reviver import Reviver
+from driftbandits.service.engine.snapshot_writer import SnapshotWriter
+from driftbandits.service.engine.worker import Worker
+from driftbandits.service.metrics import Metrics
+from driftbandits.service.store.store import Store
+
+LAST_WAIT = 10.0  # seconds, when the engine stops
+
+
+class Background:
+    """Whoever does it; what comes of it is reported to the engine."""
+
+    def __init__(
+        self, store: Store, worker: Worker, metrics: Metrics, report: Callable[[Any], None]
+    ) -> None:
+        self._threads = ThreadPoolExecutor(2, "driftbandits-background")
+        self.reviver = Reviver(store, worker, metrics, self._threads, report)
+        self.rebuilder = Rebuilder(store, report)
+        self.snapshots = SnapshotWriter(store, metrics, self._threads)
+        self.leases = LeaseKeeper(store, worker, self.reviver, report)
+        self.deleter = LogDeleter(store)
+
+    def start(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
+        self.leases.start(live_bandits, is_well)
+        self.deleter.start()
+
+    def stop(self, live_bandits: Mapping[str, LiveBandit]) -> None:
+        """Writes the last snapshots of the bandits, and gives them up."""
+        self.leases.stop()
+        self.deleter.stop()
+        self.rebuilder.stop()
+        self._end_threads()
+        self.snapshots.write_last(live_bandits.values())
+        self.leases.release()
+
+    def _end_threads(self) -> None:
+        """Waits for what is being written or revived, but not for long: the log has everything."""
+        end = partial(self._threads.shutdown, cancel_futures=True)
+        (waiting := threading.Thread(target=end, daemon=True)).start()
+        waiting.join(LAST_WAIT)
