@@ -30,8 +30,8 @@ class StateLayout:
         small, _ = self._split(leaves)
         self._row = layout_of(small)
         assert not any(self._row.keys), "a state with a random key"
-        sizes = [leaf.size for leaf in small]
-        self._is_float = np.repeat([leaf.dtype == np.float32 for leaf in small], sizes)
+        masks = [np.full(leaf.size, leaf.dtype == np.float32) for leaf in small]
+        self._is_float = np.concatenate([np.zeros(0, bool), *masks])
 
     def pack(self, state: State) -> Parts:
         small, large = self._split(jax.tree.leaves(state))
