@@ -29,7 +29,10 @@ LAYERS = [
     Layer(("service.errors",), "what the service refuses, and with which remedy"),
     Layer(("service.store",), "bandits, logs, leases, snapshots and keys in a database"),
     Layer(("logs",), "decision logs: reading events and rebuilding a learner"),
-    Layer(("service.metrics",), "metrics for Prometheus"),
+    Layer(
+        ("service.metrics", "service.free_memory"),
+        "metrics for Prometheus; free memory, given back to the system",
+    ),
     Layer(("service.engine",), "the thread that decides and learns for all bandits of a worker"),
     Layer(
         ("service.http",),

@@ -75,7 +75,8 @@ class Soak:
             self.check(at_random=1)
             self._wait(begin, time.monotonic() - begin + SETTLING)
         self.memory.begin_watching()
-        self._wait(begin, self.plan.seconds)
+        watched = (1 - KILLING) * self.plan.seconds  # also where restarts took longer than planned
+        self._wait(begin, time.monotonic() - begin + watched)
         self.memory.end_watching()
         self.traffic.stop()
         self.check(at_random=self.plan.learners)
