@@ -160,6 +160,26 @@ def test_no_number_breaks_it(played: Played) -> None:
         assert agent.reward(made.id, 1.0, now=0) == "learned"
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_refused_poison_leaves_no_trace(played: Played, is_first: bool) -> None:
+    """Of rewards and contexts, before the first reward and after many: bit for bit."""
+    agent, same = (new_agent(played.text) if is_first else copy_of(played.alone) for _ in range(2))
+    usual = np.ones(len(agent.settings.context))
+    for each in (agent, same):
+        each.decide(usual, id="next", now=0)
+    for poison in [size * sign for size in (1e3, 1e6, 1e12, 3e38) for sign in (1, -1)]:
+        with pytest.raises(InputError, match="reward must be"):
+            agent.reward("next", poison, now=0)
+        if usual.size:
+            with pytest.raises(InputError, match="context"):
+                agent.decide(poison * usual, now=0)
+    assert_same_state(agent, same)
+    for each in (agent, same):
+        each.reward("next", 1.0, now=0)
+    assert_same_state(agent, same)
+    assert agent.decide(usual, id="last", now=0) == same.decide(usual, id="last", now=0)
+
+
 def test_one_by_one_and_in_batches_is_the_same(played: Played) -> None:
     assert all(alone == together for alone, together in played.decisions)
     assert_same_state(played.alone, played.together)
