@@ -254,6 +254,10 @@ def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     return shapes_by_path(programs_for(build_policy(policy, spec), spec).blank)
 
 
+def ticket_layout(policy: str, spec: BanditSpec) -> Layout:
+    return programs_for(build_policy(policy, spec), spec).ticket
+
+
 def on_device(state: PyTree) -> State:
     """Copies of our own: a program gives the memory of its state to the next one."""
     with jax.default_device(agents_device()):

@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from driftbandits import check
+
+MOST_OPEN = 10_000_000  # decisions of one agent
+
 
 class AgentSettings(NamedTuple):
     """The settings of an agent; `Agent` explains each."""
@@ -22,8 +26,12 @@ class AgentSettings(NamedTuple):
 
 
 def settings_of(stored: Mapping[str, Any]) -> AgentSettings:
-    """As an older version may have stored them: until 0.9 every number was accepted."""
+    """As an older version may have stored them: until 0.9 every number was accepted, and agents
+    had no limit of open decisions.
+    """
     known = {key: value for key, value in stored.items() if key in AgentSettings._fields}
+    if check.is_integer(known.get("max_open")):
+        known["max_open"] = min(known["max_open"], MOST_OPEN)
     return AgentSettings(**{"out_of_range": "accept"} | known)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
-from driftbandits.logs.events import policy_input, probabilities_of
+from driftbandits.logs.events import policy_input, probability_table
 from driftbandits.service.store.records import Event
 
 NONE: Corrections = MappingProxyType({})
@@ -38,9 +39,9 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
         yield EventGroup(kind, time, list(group))
 
 
-def new_book(config: dict[str, Any], remember: int) -> DecisionBook:
+def new_book(config: dict[str, Any], remember: int, folder: Path | None = None) -> DecisionBook:
     """The book of a bandit before its first event."""
-    return DecisionBook(config["arms"], settings_of_book(config, remember))
+    return DecisionBook(config["arms"], settings_of_book(config, remember), folder)
 
 
 def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
@@ -74,10 +75,6 @@ def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     """What was answered stands, also where it would be decided otherwise now: those are given."""
     slots = book.arms.slots
     arms = [event.arm or 0 for event in events]
-    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms)
-    for event in events:
-        made = book.open.waiting[event.id]
-        if made.probabilities.tobytes() != event.probabilities:
-            logged = made._replace(probabilities=probabilities_of(event).copy())
-            book.open.waiting[event.id] = logged
+    inputs = {event.id: policy_input(event, slots) for event in events}
+    different = book.decide_again(inputs, arms, probability_table(events))
     return [events[place] for place in different]

@@ -170,12 +170,12 @@ def check_replay(store: Store, row, events) -> None:
     waiting = [
         {
             id: (kept.arm, kept.probabilities.tobytes(), kept.time)
-            for id, kept in book.open.waiting.items()
+            for id, kept in book.open.items()
         }
         for book in (served, replayed)
     ]
     assert waiting[0] == waiting[1]
-    ids = list(served.open.waiting)
+    ids = list(served.open)
     tickets = [book.open.tickets_of(ids) for book in (served, replayed)]
     np.testing.assert_array_equal(*tickets)
 

@@ -29,7 +29,7 @@ from driftbandits.service import errors
 from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
 from driftbandits.service.engine.monitor import Monitor
 from driftbandits.service.engine.pace import Pace, decision_steps
-from driftbandits.service.engine.snapshot_chain import NextSnapshot, SnapshotChain
+from driftbandits.service.engine.snapshot_plan import NextSnapshot, SnapshotPlan
 from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import (
     BanditRow,
@@ -58,7 +58,7 @@ class LiveBandit:
         self.row, self.lease, self.book = row, lease, book
         self.seq = seq  # of the last event that the book has seen
         self.snapshot_seq = seq
-        self.snapshots = SnapshotChain()
+        self.snapshots = SnapshotPlan()
         self.events: list[Event] = []  # not yet committed
         self.decision_pace, self.reward_pace = Pace(), Pace()
         self.monitor = Monitor(len(book.arms.names))
@@ -110,8 +110,11 @@ class LiveBandit:
                 elif len(step) < len(new):
                     before = self.book.learner.checkpoint()
                 begin = time.perf_counter()
-                self.book.decide(step)
-                made |= self._note_decisions(step, now)
+                answers, events = noted(
+                    self.book.decide(step), step, self.book.arms.names, now, self._next_seq
+                )
+                made |= answers
+                self.events += events
                 self.decision_pace.learn(len(step), time.perf_counter() - begin)
         except DivergenceError:
             if before:
@@ -137,13 +140,6 @@ class LiveBandit:
         except InputError as error:
             return errors.bad_value(str(error))
         return ids
-
-    def _note_decisions(
-        self, new: Mapping[str, PolicyInput], now: float
-    ) -> dict[str, MadeDecision]:
-        answers, events = noted(self.book, new, now, self._next_seq)
-        self.events += events
-        return answers
 
     # Rewards
 
@@ -180,7 +176,7 @@ class LiveBandit:
         if reward is not None and self.book.ranges.refuses(reward):
             verdict = RewardVerdict("out_of_range")
             raise errors.bad_value(reason_against(id, reward, verdict, self.book.settings))
-        if id in self.book.open.waiting:
+        if id in self.book.open:
             raise errors.open_decision(id)
         past = self._past(find, [id]).get(id)
         if past is None:
@@ -212,7 +208,7 @@ class LiveBandit:
 
     def _past(self, find: Find, ids: list[str]) -> Past:
         """What the log knows of decisions that do not wait here."""
-        gone = [id for id in ids if id not in self.book.open.waiting]
+        gone = [id for id in ids if id not in self.book.open]
         if not gone:
             return {}
         found = self._with_noted(find(self.row.id, gone), set(gone))
@@ -266,7 +262,6 @@ class LiveBandit:
         """What was noted, or the first of it; it counts as written from now on."""
         events, self.events = self.events[:count], [] if count is None else self.events[count:]
         entry = Entry(self.lease, last_seq=self.seq, events=events)
-        self.snapshots.note(events)
         self.seq += len(events)
         return entry
 
