@@ -135,21 +135,20 @@ class Block:
 
     # Its decisions
 
-    def row_of(self, number: int) -> int:
-        numbers, guess = self.columns.numbers, number - self.first
-        if guess < self.count and numbers[guess] == number:  # none before it was left out
-            return guess
-        return int(np.searchsorted(numbers[: self.count], number))
+    def rows_of(self, numbers: list[int]) -> np.ndarray:
+        """Of decisions that are here."""
+        wanted = np.array(numbers, TYPES.numbers)
+        return np.searchsorted(self.columns.numbers[: self.count], wanted)
 
     def decision(self, row: int) -> OpenDecision:
         columns = self.columns
         probabilities = self.tables.probabilities_at(int(columns.laws[row]))[: columns.sizes[row]]
         return OpenDecision(int(columns.arms[row]), probabilities, float(columns.times[row]))
 
-    def close(self, row: int) -> None:
-        self.columns.is_open[row] = False
-        self.columns.ids[row] = None
-        self.open -= 1
+    def close(self, rows: np.ndarray) -> None:
+        self.columns.is_open[rows] = False
+        self.columns.ids[rows] = None
+        self.open -= len(rows)
 
     @property
     def first_time(self) -> float:

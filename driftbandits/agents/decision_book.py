@@ -255,11 +255,11 @@ class DecisionBook:
             self.expired += len(ids)
         else:
             self.rewards += len(ids)
-        for place, id in enumerate(ids):
-            if self.settings.remember:
+        if self.settings.remember:
+            for place, id in enumerate(ids):
                 kept, reward = self.open[id], None if rewards is None else rewards[place]
                 self.past[id] = PastDecision(kept.arm, kept.probabilities, reward, expired)
-            self.open.remove(id)
+        self.open.remove(ids)
         while len(self.past) > self.settings.remember:
             del self.past[next(iter(self.past))]
 

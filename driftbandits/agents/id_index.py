@@ -5,7 +5,7 @@ A dict that is full moves all of its entries at once, which takes half a second 
 
 from collections.abc import Iterable, Sequence
 
-SPLIT_AT = 65_536  # ids
+SPLIT_AT = 16_384  # ids
 PARTS = 256  # from then on
 
 
@@ -31,10 +31,17 @@ class IdIndex:
         if len(self._parts) == 1 and self._count > SPLIT_AT:
             self._split()
 
-    def pop(self, id: str) -> int:
-        number = self.part_of(id).pop(id)
-        self._count -= 1
-        return number
+    def numbers(self, ids: Sequence[str]) -> list[int]:
+        if len(self._parts) == 1:
+            all_of_them = self._parts[0]
+            return [all_of_them[id] for id in ids]
+        return [self.part_of(id)[id] for id in ids]
+
+    def pop(self, ids: Sequence[str]) -> list[int]:
+        """Their numbers, for the last time."""
+        numbers = [self.part_of(id).pop(id) for id in ids]
+        self._count -= len(numbers)
+        return numbers
 
     def _split(self) -> None:
         (all_of_them,), self._parts = self._parts, [{} for _ in range(PARTS)]

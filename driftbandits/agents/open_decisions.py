@@ -61,9 +61,9 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         return id in self._index.part_of(id)  # type: ignore[arg-type]
 
     def __getitem__(self, id: str) -> OpenDecision:
-        number = self._index.part_of(id)[id]
-        block = self._block_of(number)
-        return block.decision(block.row_of(number))
+        numbers = self._index.numbers([id])
+        block = self._block_of(numbers[0])
+        return block.decision(int(block.rows_of(numbers)[0]))
 
     def __iter__(self) -> Iterator[str]:
         for block in self.all_blocks():
@@ -79,20 +79,23 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             return self.newest
         return self.blocks[bisect_right(self._firsts, number) - 1]
 
+    def _places(self, numbers: list[int]) -> Iterator[tuple[Block, list[int] | slice, np.ndarray]]:
+        """By block: which of the numbers are there, and in which rows."""
+        if min(numbers) >= self.newest.first:  # most are
+            yield self.newest, slice(None), self.newest.rows_of(numbers)
+            return
+        by_block: dict[Block, list[int]] = {}
+        for place, number in enumerate(numbers):
+            by_block.setdefault(self._block_of(number), []).append(place)
+        for block, places in by_block.items():
+            yield block, places, block.rows_of([numbers[place] for place in places])
+
     def tickets_of(self, ids: Sequence[str]) -> np.ndarray:
         """In today's shape."""
-        rows: dict[Block, tuple[list[int], list[int]]] = {}  # places among the ids, rows
-        for place, id in enumerate(ids):
-            number = self._index.part_of(id)[id]
-            block = self._block_of(number)
-            places, its_rows = rows.setdefault(block, ([], []))
-            places.append(place)
-            its_rows.append(block.row_of(number))
-        if len(rows) == 1:
-            return self.reshaped(block.tables.tickets_at(its_rows), block.slots)
         found = np.zeros((len(ids), self.width), WORD)
-        for block, (places, its_rows) in rows.items():
-            found[places] = self.reshaped(block.tables.tickets_at(its_rows), block.slots)
+        if ids:
+            for block, places, rows in self._places(self._index.numbers(ids)):
+                found[places] = self.reshaped(block.tables.tickets_at(rows), block.slots)
         return found
 
     @property
@@ -183,26 +186,33 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             block.segment = segment
             self._append(block)
 
-    def remove(self, id: str) -> None:
-        number = self._index.pop(id)
-        block = self._block_of(number)
-        block.close(block.row_of(number))
-        if block is not self.newest:
-            if 2 * block.open <= self.block_rows:
-                self._join_neighbours(block)
-        elif not block.open:
-            block.clear()
+    def remove(self, ids: Sequence[str]) -> None:
+        if not ids:
+            return
+        blocks = list[Block]()
+        for block, _, rows in self._places(self._index.pop(ids)):
+            block.close(rows)
+            blocks.append(block)
+        for block in blocks:
+            if block is not self.newest:
+                self._join(block)
+            elif not block.open:
+                block.clear()
 
-    def _join_neighbours(self, block: Block) -> None:
+    def _join(self, block: Block) -> None:
         """A block that is half empty, with the one before or after it, where both fit into one."""
         place = bisect_right(self._firsts, block.first) - 1
+        if 2 * block.open > self.block_rows or self.blocks[place] is not block:  # it was joined
+            return
         if not block.open:
             self._replace(slice(place, place + 1), [])
             return
         for pair in (slice(max(place - 1, 0), place + 1), slice(place, place + 2)):
             both = self.blocks[pair]
             if len(both) == 2 and both[0].open + both[1].open <= self.block_rows:
-                self._replace(pair, [joined(both, self.reshaped, self.slots)])
+                block = joined(both, self.reshaped, self.slots)
+                self._replace(pair, [block])
+                self._join(block)
                 return
 
     def _replace(self, places: slice, blocks: list[Block]) -> None:

@@ -1,6 +1,5 @@
 """The tickets and the probabilities of a block of decisions, in memory or in a file."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ class InMemory(NamedTuple):
     def nbytes(self) -> int:
         return self.tickets.nbytes + self.probabilities.nbytes
 
-    def tickets_at(self, places: Sequence[int]) -> np.ndarray:
+    def tickets_at(self, places: np.ndarray) -> np.ndarray:
         return self.tickets[places]
 
     def probabilities_at(self, place: int) -> np.ndarray:
@@ -39,9 +38,9 @@ class InFile:
         self._file = file
         self._place = file.write(tables.tickets.tobytes() + tables.probabilities.tobytes())
 
-    def tickets_at(self, places: Sequence[int]) -> np.ndarray:
+    def tickets_at(self, places: np.ndarray) -> np.ndarray:
         size = WORD().itemsize * self._shapes[0][1]
-        rows = [self._file.read(self._place, place * size, size) for place in places]
+        rows = [self._file.read(self._place, place * size, size) for place in places.tolist()]
         return np.ndarray((len(rows), self._shapes[0][1]), WORD, b"".join(rows))
 
     def probabilities_at(self, place: int) -> np.ndarray:

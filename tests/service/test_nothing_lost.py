@@ -168,10 +168,7 @@ def check_replay(store: Store, row, events) -> None:
     for path, array in one.items():
         assert array.tobytes() == other[path].tobytes(), path
     waiting = [
-        {
-            id: (kept.arm, kept.probabilities.tobytes(), kept.time)
-            for id, kept in book.open.items()
-        }
+        {id: (kept.arm, kept.probabilities.tobytes(), kept.time) for id, kept in book.open.items()}
         for book in (served, replayed)
     ]
     assert waiting[0] == waiting[1]

@@ -125,8 +125,7 @@ class LiveBandit:
     def _take_back(self, made: Mapping[str, MadeDecision], before: Checkpoint) -> None:
         """The last decisions, which are not in the log yet."""
         self.book.learner.go_back(before)
-        for id in made:
-            self.book.open.remove(id)
+        self.book.open.remove(list(made))
         del self.events[len(self.events) - len(made) :]
 
     def _admit(

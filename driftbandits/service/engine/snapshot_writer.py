@@ -74,7 +74,8 @@ class SnapshotWriter:
                 snapshot = live.snapshot()
                 if self._write_segments(live, snapshot.new, end):
                     together.append(taken(live, snapshot))
-            self._write(together)
+            if together:
+                self._write(together)
 
     def _write_one(self, live: LiveBandit, snapshot: NextSnapshot) -> None:
         try:
