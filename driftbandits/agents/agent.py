@@ -96,7 +96,7 @@ class Agent:
     @one_at_a_time
     def open(self) -> list[str]:
         """Ids of the decisions that wait for their rewards, oldest first."""
-        return list(self._book.open.waiting)
+        return list(self._book.open)
 
     @property
     def settings(self) -> AgentSettings:
@@ -142,10 +142,10 @@ class Agent:
             check.fail("requests", rule, len(batch.new))
         book.expire(moment(now), room=len(batch.new))
         try:
-            book.decide(batch.new)
+            made = book.decide(batch.new)
         except DivergenceError as error:
             raise check.InputError(str(error)) from None
-        return [book.answer(id, batch.known.get(id) or book.open.waiting[id]) for id in ids]
+        return [book.answer(id, made.get(id) or batch.known[id]) for id in ids]
 
     def _ids(self, requests: list[Request]) -> list[str]:
         """Ids of our own count the decisions, so that they too follow from the seed."""

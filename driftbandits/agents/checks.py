@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandits import check
 from driftbandits.agents.ranges import OUT_OF_RANGE, between
-from driftbandits.agents.settings import AgentSettings
+from driftbandits.agents.settings import MOST_OPEN, AgentSettings
 
 Context = Sequence[float] | Mapping[str, float]
 Fields = TypeVar("Fields", bound=tuple[Any, ...])
@@ -35,7 +35,7 @@ def settings(given: AgentSettings) -> AgentSettings:
     if given.default_reward is not None:
         reward(given.default_reward, "default_reward")
     check.integer(seed=given.seed, remember=given.remember, at_least=0)
-    check.integer(max_open=given.max_open)
+    check.integer(max_open=given.max_open, at_most=MOST_OPEN)
     check.known("out_of_range", given.out_of_range, OUT_OF_RANGE)
     low, high = reward_range = two_numbers("reward_range", given.reward_range)
     default = given.default_reward

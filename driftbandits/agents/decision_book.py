@@ -12,15 +12,17 @@ decides the same, bit for bit.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from driftbandits.agents import checks
 from driftbandits.agents.arms import Arms
-from driftbandits.agents.learner import Learner
-from driftbandits.agents.open_decisions import OpenDecision, OpenDecisions
+from driftbandits.agents.decision_block import MadeDecisions, OpenDecision
+from driftbandits.agents.learner import Acts, Learner
+from driftbandits.agents.open_decisions import OpenDecisions
 from driftbandits.agents.ranges import ranges
 from driftbandits.agents.requests import AgentDecision, DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
@@ -75,12 +77,15 @@ def spec_of(settings: AgentSettings, slots: int) -> BanditSpec:
 class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
-    def __init__(self, arms: Sequence[str], settings: AgentSettings) -> None:
+    def __init__(
+        self, arms: Sequence[str], settings: AgentSettings, folder: Path | None = None
+    ) -> None:
+        """With a folder for temporary files, or in the system's."""
         self.set_settings(settings)
         self.arms = Arms(arms)
         spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed)
-        self.open = OpenDecisions(self.learner.ticket_width)
+        self.open = OpenDecisions(self.learner.ticket_width, self.arms.slots, folder)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
         self.now = 0.0  # the latest time that came in: time never goes back
         self.rewards = self.expired = 0  # so far
@@ -99,7 +104,7 @@ class DecisionBook:
     # Decisions
 
     def knows(self, id: str) -> bool:
-        return id in self.open.waiting or id in self.past
+        return id in self.open or id in self.past
 
     def admit(
         self,
@@ -113,13 +118,13 @@ class DecisionBook:
         `past` is what is known of ids that are not open; None is what the book remembers.
         """
         past = self.past if past is None else past
-        waiting, columns = self.open.waiting, self.settings.context
+        open, columns = self.open, self.settings.context
         new: dict[str, PolicyInput] = {}
         known: dict[str, OpenDecision | PastDecision] = {}
         for id, request in zip(ids, requests, strict=True):
             if id in new or id in batch.new:
                 continue
-            decision = waiting.get(id) or past.get(id)
+            decision = open[id] if id in open else past.get(id)
             if decision is None:
                 context = checks.context_row(request.context, columns)
                 if columns:
@@ -130,30 +135,40 @@ class DecisionBook:
         batch.new.update(new)
         batch.known.update(known)
 
-    def decide(self, new: Mapping[str, PolicyInput]) -> None:
+    def decide(self, new: Mapping[str, PolicyInput]) -> dict[str, OpenDecision]:
         """Makes new decisions, which are open under their ids; `expire` makes room for them.
 
         All of them or, with DivergenceError, none.
         """
         if not new:
-            return
+            return {}
         contexts = np.array([each.context for each in new.values()], np.float32)
         acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
-        self.open.add(list(new), self.now, acts, len(self.arms.names))
+        return self._open(list(new), acts, acts.probabilities[:, : len(self.arms.names)])
 
     def decide_again(
         self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
     ) -> list[int]:
-        """Makes decisions again, with their arms and the probabilities (decisions, slots) that
-        they had; gives the places where it would choose another arm now.
+        """Makes decisions again, with their arms and the probabilities (decisions, arms) that they
+        had; gives the places where it would choose another arm now.
         """
         contexts = np.array([each.context for each in new.values()], np.float32)
         available = np.array([each.available for each in new.values()])
         made = Made(arms, probabilities[np.arange(len(arms)), arms])
         acts, different = self.learner.act_again(contexts, available, made)
-        acts = acts._replace(probabilities=probabilities)
-        self.open.add(list(new), self.now, acts, len(self.arms.names))
+        self._open(list(new), acts, probabilities)
         return different
+
+    def _open(
+        self, ids: list[str], acts: Acts, probabilities: np.ndarray
+    ) -> dict[str, OpenDecision]:
+        """Where all have the same probabilities, they share them."""
+        is_shared = len(ids) > 1 and (probabilities == probabilities[0]).all()
+        table = probabilities[:1].copy() if is_shared else probabilities.copy()
+        self.open.add(ids, self.now, MadeDecisions(acts.arms, table, acts.tickets))
+        rows = [table[0]] * len(ids) if is_shared else list(table)
+        made = zip(ids, acts.arms.tolist(), rows, strict=True)
+        return {id: OpenDecision(arm, its_own, self.now) for id, arm, its_own in made}
 
     def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
         """A decision as its caller sees it, with the names of the arms."""
@@ -166,7 +181,7 @@ class DecisionBook:
     def judge(self, rewards: Sequence[tuple[str, float]], past: Past | None = None) -> RewardBatch:
         """What becomes of rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
-        waiting, verdicts = self.open.waiting, []
+        waiting, verdicts = self.open, []
         refuses, (low, high) = self.ranges.out_of_range == "refuse", self.settings.reward_range
         new: dict[str, float] = {}
         for id, reward in rewards:
@@ -204,7 +219,7 @@ class DecisionBook:
         self.set_clock(now)
         window, most = self.settings.window, self.settings.max_open
         over = [] if window is None else self.open.until(self.now - window, limit)
-        crowded = self.open.oldest(min(len(self.open.waiting) + room - most, limit))
+        crowded = self.open.oldest(min(len(self.open) + room - most, limit))
         ended = max(over, crowded, key=len)
         if ended:
             self.settle(ended)
@@ -246,11 +261,11 @@ class DecisionBook:
             self.expired += len(ids)
         else:
             self.rewards += len(ids)
-        for place, id in enumerate(ids):
-            kept = self.open.remove(id)
-            if self.settings.remember:
-                reward = None if rewards is None else rewards[place]
+        if self.settings.remember:
+            for place, id in enumerate(ids):
+                kept, reward = self.open[id], None if rewards is None else rewards[place]
                 self.past[id] = PastDecision(kept.arm, kept.probabilities, reward, expired)
+        self.open.remove(ids)
         while len(self.past) > self.settings.remember:
             del self.past[next(iter(self.past))]
 
@@ -271,15 +286,6 @@ class DecisionBook:
 
     def widen(self, slots: int) -> None:
         """Grows the policy's memory, with everything that it has learned in place."""
-        for _ in self.widening(slots):
-            pass
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether `widening` is on its way."""
-        return self.open.tickets.shape[1] != self.learner.ticket_width
-
-    def widening(self, slots: int) -> Iterator[None]:
-        """`widen` step by step; nothing else may be asked of the book meanwhile."""
         self.arms.widen(slots)
-        yield from self.open.reshape(self.learner.grow(slots), self.learner.ticket_width)
+        reshape = self.learner.grow(slots)
+        self.open.grow(reshape, self.learner.ticket_width, slots)

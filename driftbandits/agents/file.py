@@ -7,20 +7,16 @@ A file that is damaged, or of a newer version, is refused before anything is bui
 a right checksum and wrong contents is refused, too, and takes no more memory than one of its size.
 """
 
-import hashlib
-import json
-import re
-import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from driftbandits import __version__, check
 from driftbandits.agents import checks, old_tracker_states
-from driftbandits.agents.array_file import read_arrays, write_arrays
+from driftbandits.agents.decision_block import Block
 from driftbandits.agents.decision_book import DecisionBook, spec_of
+from driftbandits.agents.file_bytes import WRONG, packed, unpacked, unusable
 from driftbandits.agents.file_changes import Contents, continued
 from driftbandits.agents.file_checks import (
     check_about,
@@ -28,23 +24,16 @@ from driftbandits.agents.file_checks import (
     check_rehearsal,
     check_state,
     check_tickets,
+    must,
 )
+from driftbandits.agents.file_rows import FileRows, load_rows, rows_of
 from driftbandits.agents.learner import state_shapes, wanted_shapes
 from driftbandits.agents.old_state_paths import renamed
-from driftbandits.agents.open_decisions import OpenDecision
 from driftbandits.agents.reward_verdicts import PastDecision
+from driftbandits.agents.segments import Read, load_segments
 from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
 from driftbandits.choice import parse
-from driftbandits.error_text import first_line
-
-VERSION = 3
-# What reading wrong contents may raise.
-WRONG = (
-    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,
-    NotImplementedError, zipfile.BadZipFile,
-)  # fmt: skip
-FIRST_LINE = re.compile(rb"driftbandits agent ([1-9]\d*) ([0-9a-f]{64})\n")
 
 
 def write_book(book: DecisionBook, path: Path) -> None:
@@ -59,76 +48,35 @@ def to_bytes(book: DecisionBook) -> bytes:
     return packed(contents_of(book))
 
 
-def packed(contents: Contents) -> bytes:
-    about = json.dumps(contents.about, default=plain).encode()
-    body = write_arrays({"about": np.frombuffer(about, np.uint8), **contents.arrays})
-    return b"driftbandits agent %d %s\n" % (VERSION, digest_of(body, VERSION)) + body
-
-
-def digest_of(body: bytes, version: int) -> bytes:
-    """Of the version too, since 3, so that no damaged one passes for that of an older file."""
-    digest = hashlib.sha256(b"" if version < 3 else b"%d\n" % version)
-    digest.update(body)
-    return digest.hexdigest().encode()
-
-
-def merged(content: bytes, changes: Sequence[bytes]) -> bytes:
-    """A file and what has changed since as one file."""
-    return packed(continued([unpacked(part, "it")[1] for part in (content, *changes)]))
-
-
 def from_bytes(
-    content: bytes, name: str = "the agent", changes: Sequence[bytes] = ()
+    content: bytes,
+    name: str = "the agent",
+    changes: Sequence[bytes] = (),
+    read: Read | None = None,
+    folder: Path | None = None,
 ) -> DecisionBook:
-    """From a file, and what has changed since, in order (`file_changes`)."""
+    """From a file, and what has changed since, in order (`file_changes`).
+
+    `read` gives the segments of a snapshot; `folder` is for temporary files.
+    """
     parts = [unpacked(part, name) for part in (content, *changes)]
     try:
-        return restored(continued([part for _, part in parts]), name, version=parts[-1][0])
+        contents = continued([part for _, part in parts])
+        book = restored(contents, name, parts[-1][0], folder)
+        restore_decisions(book, contents, read)
+        return book
     except check.InputError:
         raise
     except WRONG as error:
         raise unusable(name, error) from None
 
 
-def is_intact(content: bytes) -> bool:
-    """Whether its checksum is right."""
-    found = FIRST_LINE.match(content[:128])
-    if not found:
-        return False
-    return digest_of(content[found.end() :], int(found[1])) == found[2]
-
-
-def unpacked(content: bytes, name: str) -> tuple[int, Contents]:
-    """The version of a file, and what is in it."""
-    found = FIRST_LINE.match(content[:128])
-    if not found:
-        check.fail(name, "a file that Agent.save wrote", content[:20])
-    if int(found[1]) > VERSION:
-        rule = f"of version {VERSION} or older (install a newer driftbandits to read it)"
-        check.fail(name, rule, f"version {int(found[1])}")
-    if not is_intact(content):
-        message = f"{name} is damaged (its checksum does not match); use an older copy"
-        raise check.InputError(message)
-    try:
-        arrays = read_arrays(content[found.end() :])
-        return int(found[1]), Contents(json.loads(arrays.pop("about").tobytes()), arrays)
-    except WRONG as error:
-        raise unusable(name, error) from None
-
-
-def unusable(name: str, error: Exception) -> check.InputError:
-    return check.InputError(
-        f"{name} does not hold an agent ({first_line(error)}); use an older copy"
-    )
-
-
-def contents_of(book: DecisionBook, ids: Iterable[str] | None = None) -> Contents:
-    """Copies, of all open decisions or of some; `laws` is how files have always called the
-    probabilities.
+def contents_of(book: DecisionBook, blocks: Sequence[Block] | None = None) -> Contents:
+    """Copies, of all open decisions or of those in some blocks; `laws` is how files have always
+    called the probabilities.
     """
-    waiting, past = book.open.waiting, book.past
-    if ids is not None:
-        waiting = {id: waiting[id] for id in ids}
+    past = book.past
+    rows = rows_of(book.open, book.open.all_blocks() if blocks is None else blocks)
     about = {
         "driftbandits": __version__,
         **book.settings._asdict(),
@@ -136,31 +84,23 @@ def contents_of(book: DecisionBook, ids: Iterable[str] | None = None) -> Content
         "retired": book.arms.retired,
         **book.counts._asdict(),
         "clock": book.now,
-        "open": [
-            [id, kept.arm, kept.probabilities.size, kept.time] for id, kept in waiting.items()
-        ],
+        "open": rows.entries,
         "answered": [
             [id, kept.arm, kept.probabilities.size, kept.reward, kept.expired]
             for id, kept in past.items()
         ],
     }
-    probabilities = [kept.probabilities for kept in waiting.values()]
-    probabilities += [kept.probabilities for kept in past.values()]
     arrays = {
-        "laws": np.concatenate([np.zeros(0, np.float32), *probabilities]),
-        "tickets": book.open.tickets_of(list(waiting)),
+        "laws": np.concatenate([rows.probabilities, *(x.probabilities for x in past.values())]),
+        "tickets": rows.tickets,
         "slots": np.array(book.arms.slots),
         **{f"state{path}": array for path, array in book.learner.state().items()},
     }
     return Contents(about, arrays)
 
 
-def plain(number: np.generic) -> object:
-    """A setting may have been given as one of NumPy's numbers."""
-    return number.item()
-
-
-def restored(contents: Contents, name: str, version: int) -> DecisionBook:
+def restored(contents: Contents, name: str, version: int, folder: Path | None) -> DecisionBook:
+    """Everything but its open and past decisions."""
     about, arrays = contents
     check_about(about, arrays["slots"])
     check_decisions(about, arrays["laws"])
@@ -176,7 +116,7 @@ def restored(contents: Contents, name: str, version: int) -> DecisionBook:
         rule = f"of a policy whose memory is as in driftbandits {__version__}"
         check.fail(name, rule, f"{about['policy']} of driftbandits {about['driftbandits']}")
     check_state(state)
-    book = DecisionBook(about["arms"], settings)
+    book = DecisionBook(about["arms"], settings, folder)
     if spec.num_arms > len(about["arms"]):
         book.widen(spec.num_arms)
     for arm in about["retired"]:
@@ -185,22 +125,21 @@ def restored(contents: Contents, name: str, version: int) -> DecisionBook:
     book.learner.set_state(state, about["decisions"])
     check_rehearsal(*book.learner.rehearse())
     book.now, book.rewards, book.expired = (about[key] for key in ("clock", "rewards", "expired"))
-    restore_decisions(book, about, arrays["laws"], arrays["tickets"])
     return book
 
 
-def restore_decisions(
-    book: DecisionBook, about: dict[str, Any], probabilities: np.ndarray, tickets: np.ndarray
-) -> None:
-    first = 0
-
-    def next_probabilities(size: int) -> np.ndarray:
-        nonlocal first
-        first += size
-        return probabilities[first - size : first].copy()
-
-    rows = book.open.put(tickets)
-    for (id, arm, size, time), row in zip(about["open"], rows, strict=True):
-        book.open.waiting[id] = OpenDecision(arm, next_probabilities(size), time, row)
+def restore_decisions(book: DecisionBook, contents: Contents, read: Read | None) -> None:
+    about, arrays = contents
+    probabilities, first = arrays["laws"], sum(size for _, _, size, _ in about["open"])
+    if about.get("segments"):
+        if read is None:
+            raise ValueError("its segments are elsewhere")
+        load_segments(book, about, arrays["open_rows"], read)
+    load_rows(book.open, FileRows(about["open"], probabilities[:first], arrays["tickets"]))
+    decisions, rewards, expiries = book.counts
+    must(rewards + expiries + len(book.open) <= decisions, "its counts do not add up")
     for id, arm, size, reward, expired in about["answered"]:
-        book.past[id] = PastDecision(arm, next_probabilities(size), reward, expired)
+        book.past[id] = PastDecision(
+            arm, probabilities[first : first + size].copy(), reward, expired
+        )
+        first += size

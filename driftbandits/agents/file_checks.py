@@ -17,6 +17,7 @@ About = dict[str, Any]
 LARGEST_FLOAT = 1e36  # sums of squares of allowed numbers stay below
 MOST_STEPS = 2**30  # decisions of one agent: twice as many no longer fit into 32 bits
 COUNTS = ("decisions", "rewards", "expired")
+SEGMENT_TYPES = {"arms": np.int32, "sizes": np.int32, "laws": np.uint16, "times": np.float64}
 
 
 def must(holds: bool, what: str) -> None:
@@ -81,6 +82,30 @@ def check_decisions(about: About, probabilities: np.ndarray) -> None:
         sizes += size
     must(len(ids) == len(about["open"]) + len(about["answered"]), "an id is there twice")
     must(probabilities.shape == (sizes,), "its probabilities do not fit its decisions")
+    check_probabilities(probabilities)
+
+
+def check_segment(
+    about: About, arrays: dict[str, np.ndarray], is_open: np.ndarray, names: int
+) -> None:
+    """The decisions of a segment, without their tickets, of which some are still open."""
+    ids, probabilities, count = about["ids"], arrays["probabilities"], len(is_open)
+    must(check.is_integer(about["slots"]) and about["slots"] > 0, "its slots are none")
+    must(count > 0 and isinstance(ids, list) and len(ids) == count, "its ids are none")
+    found = [id for id, still in zip(ids, is_open, strict=True) if still]
+    must(all(isinstance(id, str) and checks.is_name(id) for id in found), "an id is none")
+    for key, kind in SEGMENT_TYPES.items():
+        must(arrays[key].dtype == kind and arrays[key].shape == (count,), f"its {key} are none")
+    arms, sizes, laws, times = (arrays[key] for key in SEGMENT_TYPES)
+    known = (arms >= 0) & (arms < sizes) & (sizes <= min(names, about["slots"]))
+    must(bool(known.all()), "an arm is none")
+    must(bool(np.isfinite(times).all() and (np.diff(times) >= 0).all()), "its times are none")
+    must(probabilities.shape == (len(probabilities), about["slots"]), "its probabilities are none")
+    must(laws.max() < len(probabilities), "probabilities are missing")
+    check_probabilities(probabilities)
+
+
+def check_probabilities(probabilities: np.ndarray) -> None:
     must(probabilities.dtype == np.float32, "its probabilities are of another type")
     in_range = (probabilities >= 0) & (probabilities <= 1.001)  # which NaN is not
     must(bool(in_range.all()), "a probability is out of range")

@@ -284,6 +284,10 @@ def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     return shapes_by_path(programs_for(policy, spec).state.blank)
 
 
+def ticket_layout(policy: str, spec: BanditSpec) -> Layout:
+    return programs_for(policy, spec).ticket
+
+
 def bound(parts: Parts) -> Parts:
     """Programs that are given this state run on the agents' device, without being told so."""
     return jax.device_put(parts, agents_device())

@@ -1,82 +1,256 @@
-"""Decisions that wait for their rewards: their tickets in one table, oldest first."""
+"""Decisions that wait for their rewards, oldest first: in blocks of rows, the old ones on disk.
 
-from collections.abc import Callable, Iterator
-from itertools import islice, takewhile
-from typing import NamedTuple
+Every decision has a number, in their order, and its row is found by it. Nothing here takes long,
+however many are open: a full block is followed by a new one, neighbours that fit into one block are
+joined, and of a policy that has grown, tickets are brought into their new shape when they are read.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from driftbandits.agents.learner import Acts
+from driftbandits.agents.decision_block import (
+    Block,
+    Columns,
+    MadeDecisions,
+    OpenDecision,
+    empty_block,
+    joined,
+)
+from driftbandits.agents.id_index import IdIndex
 from driftbandits.agents.packed_tickets import WORD
+from driftbandits.agents.spill_file import SpillFile
+from driftbandits.agents.wide_tables import InFile, InMemory
 
-FIRST_ROWS = 64
-PAGE = 1024  # rows that change their shape at once
-
-
-class OpenDecision(NamedTuple):
-    """A decision that waits for its reward."""
-
-    arm: int
-    probabilities: np.ndarray  # (arms of the moment,) float32
-    time: float
-    row: int  # of its ticket
+FIRST_ROWS, MOST_ROWS, LEAST_ROWS = 64, 4096, 16  # of a block
+BLOCK_BYTES = 2**21  # of the tickets and probabilities of a block, about
+MEMORY_BYTES = 2**26  # of those that are kept in memory; older ones go to a file
 
 
-class OpenDecisions:
-    """Rows are used again; the table doubles when there is none."""
+class OpenDecisions(Mapping[str, OpenDecision]):
+    """By id, in the order of the decisions."""
 
-    def __init__(self, width: int) -> None:
-        self.waiting: dict[str, OpenDecision] = {}  # by id, in the order of the decisions
-        self.tickets = np.zeros((FIRST_ROWS, width), WORD)
-        self._free = list(range(FIRST_ROWS))
+    def __init__(self, width: int, slots: int, folder: Path | None = None) -> None:
+        """For tickets of that width and so many slots for arms; `folder` is for the file."""
+        self._index, self._next = IdIndex(), 0
+        self._folder = folder
+        self._file: SpillFile | None = None  # it is made when it is needed
+        self._growth: dict[int, tuple[int, Callable[[np.ndarray], np.ndarray]]] = {}  # by slots
+        self.blocks: list[Block] = []  # those that are full, the oldest first
+        self._firsts: list[int] = []  # their first numbers
+        self._memory: list[Block] = []  # those of them that are not in the file
+        self._shape(width, slots)
+        self.newest = self._new_block()
 
-    def add(self, ids: list[str], time: float, acts: Acts, arms: int) -> None:
-        rows, arm_numbers = self.put(acts.tickets), acts.arms.tolist()
-        probabilities = shared_rows(acts.probabilities[:, :arms].copy())
-        for id, arm, its_own, row in zip(ids, arm_numbers, probabilities, rows, strict=True):
-            self.waiting[id] = OpenDecision(arm, its_own, time, row)
+    def _shape(self, width: int, slots: int) -> None:
+        self.width, self.slots = width, slots
+        row_bytes = WORD().itemsize * (width + slots)
+        self.block_rows = min(max(BLOCK_BYTES // row_bytes, LEAST_ROWS), MOST_ROWS)
 
-    def put(self, tickets: np.ndarray) -> list[int]:
-        """Their rows in the table."""
-        while len(self._free) < len(tickets):
-            size = len(self.tickets)
-            self.tickets = np.concatenate([self.tickets, np.zeros_like(self.tickets)])
-            self._free.extend(range(size, 2 * size))
-        rows = [self._free.pop() for _ in tickets]
-        self.tickets[rows] = tickets
-        return rows
+    def _new_block(self) -> Block:
+        return empty_block(min(FIRST_ROWS, self.block_rows), self.width, self.slots)
 
-    def remove(self, id: str) -> OpenDecision:
-        kept = self.waiting.pop(id)
-        self._free.append(kept.row)
-        return kept
+    # Looking
 
-    def reshape(self, shaped: Callable[[np.ndarray], np.ndarray], width: int) -> Iterator[None]:
-        """All tickets in another shape, page by page."""
-        tickets = np.zeros((len(self.tickets), width), WORD)
-        for first in range(0, len(tickets), PAGE):
-            page = slice(first, first + PAGE)
-            tickets[page] = shaped(self.tickets[page])
-            yield
-        self.tickets = tickets
+    def __len__(self) -> int:
+        return len(self._index)
 
-    def tickets_of(self, ids: list[str]) -> np.ndarray:
-        return self.tickets[[self.waiting[id].row for id in ids]]
+    def __contains__(self, id: object) -> bool:
+        return id in self._index.part_of(id)  # type: ignore[arg-type]
+
+    def __getitem__(self, id: str) -> OpenDecision:
+        numbers = self._index.numbers([id])
+        block = self._block_of(numbers[0])
+        return block.decision(int(block.rows_of(numbers)[0]))
+
+    def __iter__(self) -> Iterator[str]:
+        for block in self.all_blocks():
+            yield from block.open_ids()
+
+    def all_blocks(self) -> Iterator[Block]:
+        yield from self.blocks
+        if self.newest.open:
+            yield self.newest
+
+    def _block_of(self, number: int) -> Block:
+        if number >= self.newest.first:
+            return self.newest
+        return self.blocks[bisect_right(self._firsts, number) - 1]
+
+    def _places(self, numbers: list[int]) -> Iterator[tuple[Block, list[int] | slice, np.ndarray]]:
+        """By block: which of the numbers are there, and in which rows."""
+        if min(numbers) >= self.newest.first:  # most are
+            yield self.newest, slice(None), self.newest.rows_of(numbers)
+            return
+        by_block: dict[Block, list[int]] = {}
+        for place, number in enumerate(numbers):
+            by_block.setdefault(self._block_of(number), []).append(place)
+        for block, places in by_block.items():
+            yield block, places, block.rows_of([numbers[place] for place in places])
+
+    def tickets_of(self, ids: Sequence[str]) -> np.ndarray:
+        """In today's shape."""
+        found = np.zeros((len(ids), self.width), WORD)
+        if ids:
+            for block, places, rows in self._places(self._index.numbers(ids)):
+                found[places] = self.reshaped(block.tables.tickets_at(rows), block.slots)
+        return found
 
     @property
     def first_time(self) -> float | None:
         """Of the oldest."""
-        return next(iter(self.waiting.values())).time if self.waiting else None
+        return next((block.first_time for block in self.all_blocks()), None)
 
     def until(self, time: float, limit: int) -> list[str]:
         """Those that were made at that time or before, at most so many."""
-        oldest = islice(self.waiting.items(), limit)
-        return [id for id, _ in takewhile(lambda x: x[1].time <= time, oldest)]
+        oldest = self.first_time
+        if oldest is None or oldest > time:
+            return []
+        ids: list[str] = []
+        for block in self.all_blocks():
+            rows = block.open_rows()
+            count = int(np.searchsorted(block.columns.times[rows], time, "right"))
+            ids += block.columns.ids[rows[: min(count, limit - len(ids))]].tolist()
+            if count < len(rows) or len(ids) == limit:
+                break
+        return ids
 
     def oldest(self, count: int) -> list[str]:
-        return list(islice(self.waiting, max(count, 0)))
+        return self.until(np.inf, count) if count > 0 else []
 
+    # Changing
 
-def shared_rows(table: np.ndarray) -> list[np.ndarray]:
-    """The rows; the same object for all where they are equal."""
-    return [table[0].copy()] * len(table) if (table == table[0]).all() else list(table)
+    def add(self, ids: list[str], time: float, made: MadeDecisions) -> None:
+        """None of them may be open already."""
+        arms, laws, tickets = made
+        first = 0
+        while first < len(ids):
+            room = self._room()
+            part = slice(first, first + room)
+            its_laws = laws[part] if len(laws) > 1 else laws
+            new = MadeDecisions(arms[part], its_laws, tickets[part])
+            self.newest.append(self._next, ids[part], time, new)
+            self._number(ids[part])
+            first += room
+
+    def _number(self, ids: list[str]) -> None:
+        self._index.add(ids, range(self._next, self._next + len(ids)))
+        self._next += len(ids)
+
+    def _room(self) -> int:
+        """How many rows the newest block has left, after making some."""
+        newest = self.newest
+        if newest.count == newest.capacity:
+            if 2 * newest.open <= newest.capacity:
+                self.newest = joined([newest], self.reshaped, self.slots)
+                self.newest.grow(newest.capacity)
+            elif newest.capacity < self.block_rows:
+                newest.grow(min(2 * newest.capacity, self.block_rows))
+            else:
+                self._seal_newest()
+        return self.newest.capacity - self.newest.count
+
+    def _seal_newest(self) -> None:
+        newest, self.newest = self.newest, self._new_block()
+        self.newest.first = self._next
+        if newest.open:
+            newest.seal()
+            self._append(newest)
+
+    def _append(self, block: Block) -> None:
+        """One that is full, and newer than the others."""
+        self.blocks.append(block)
+        self._firsts.append(block.first)
+        self._keep(block)
+
+    def load(self, columns: Columns, tables: InMemory, segment: int | None = None) -> None:
+        """The next ones of a file: full blocks, which may be in the store, or the newest one.
+
+        Their tickets must be of today's shape. An id that is there twice is a ValueError.
+        """
+        count = len(columns.ids)
+        columns.numbers[:] = np.arange(self._next, self._next + count)
+        block = Block(columns, tables, self.slots, count)
+        ids = block.open_ids()
+        if len(set(ids)) < len(ids) or any(id in self for id in ids):
+            raise ValueError("an id is there twice")
+        self._index.add(ids, columns.numbers[block.open_rows()].tolist())
+        self._next += count
+        self._seal_newest()
+        if segment is None and count < self.block_rows:
+            self.newest = block
+            block.grow(min(max(2 * count, FIRST_ROWS), self.block_rows))
+        elif block.open:
+            block.segment = segment
+            self._append(block)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        if not ids:
+            return
+        blocks = list[Block]()
+        for block, _, rows in self._places(self._index.pop(ids)):
+            block.close(rows)
+            blocks.append(block)
+        for block in blocks:
+            if block is not self.newest:
+                self._join(block)
+            elif not block.open:
+                block.clear()
+
+    def _join(self, block: Block) -> None:
+        """A block that is half empty, with the one before or after it, where both fit into one."""
+        place = bisect_right(self._firsts, block.first) - 1
+        if 2 * block.open > self.block_rows or self.blocks[place] is not block:  # it was joined
+            return
+        if not block.open:
+            self._replace(slice(place, place + 1), [])
+            return
+        for pair in (slice(max(place - 1, 0), place + 1), slice(place, place + 2)):
+            both = self.blocks[pair]
+            if len(both) == 2 and both[0].open + both[1].open <= self.block_rows:
+                block = joined(both, self.reshaped, self.slots)
+                self._replace(pair, [block])
+                self._join(block)
+                return
+
+    def _replace(self, places: slice, blocks: list[Block]) -> None:
+        gone = self.blocks[places]
+        self.blocks[places] = blocks
+        self._firsts[places] = [block.first for block in blocks]
+        self._memory = [block for block in self._memory if block not in gone]
+        for block in blocks:
+            self._keep(block)
+
+    def _keep(self, block: Block) -> None:
+        """In memory, and an older one in the file, where there are too many."""
+        self._memory.append(block)
+        while sum(each.tables.nbytes for each in self._memory) > MEMORY_BYTES:
+            oldest = self._memory[0]
+            assert isinstance(oldest.tables, InMemory)
+            try:
+                self._file = self._file or SpillFile(self._folder)
+                oldest.tables = InFile(oldest.tables, self._file)
+            except OSError:  # the disk is full: they stay where they are
+                return
+            del self._memory[0]
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return self._file.bytes_on_disk if self._file else 0
+
+    # Growing
+
+    def grow(self, reshape: Callable[[np.ndarray], np.ndarray], width: int, slots: int) -> None:
+        """More slots for arms; `reshape` brings tickets into their new shape."""
+        self._growth[self.slots] = slots, reshape
+        self._shape(width, slots)
+        self._seal_newest()
+
+    def reshaped(self, tickets: np.ndarray, slots: int) -> np.ndarray:
+        """Tickets for so many slots as those of today."""
+        while slots != self.slots:
+            slots, reshape = self._growth[slots]
+            tickets = reshape(tickets)
+        return tickets

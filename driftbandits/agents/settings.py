@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from driftbandits import check
+
 # What may change later: it is asked only about what comes in, and the policy knows nothing of it.
 CHANGEABLE = ("out_of_range", "context_ranges")
+MOST_OPEN = 10_000_000  # decisions of one agent
 
 
 class AgentSettings(NamedTuple):
@@ -25,8 +28,12 @@ class AgentSettings(NamedTuple):
 
 
 def settings_of(stored: Mapping[str, Any]) -> AgentSettings:
-    """As an older version may have stored them: until 0.9 every number was accepted."""
+    """As an older version may have stored them: until 0.9 every number was accepted, and agents
+    had no limit of open decisions.
+    """
     known = {key: value for key, value in stored.items() if key in AgentSettings._fields}
+    if check.is_integer(known.get("max_open")):
+        known["max_open"] = min(known["max_open"], MOST_OPEN)
     return AgentSettings(**{"out_of_range": "accept"} | known)
 
 

@@ -17,12 +17,10 @@ def probabilities_of(event: Event) -> np.ndarray:
     return np.frombuffer(event.probabilities or b"", FLOAT)
 
 
-def probability_table(events: list[Event], arms: int = 0) -> np.ndarray:
-    """(decisions, arms) float32, as many as there were or more; one that came later had no chance
-    before.
-    """
+def probability_table(events: list[Event]) -> np.ndarray:
+    """(decisions, arms) float32; an arm that came later had no chance before."""
     rows = [event.probabilities or b"" for event in events]
-    longest = max(arms * FLOAT.itemsize, *map(len, rows))
+    longest = max(map(len, rows))
     padded = b"".join(row.ljust(longest, b"\0") for row in rows)
     return np.frombuffer(padded, FLOAT).reshape(len(rows), -1)
 

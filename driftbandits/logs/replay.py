@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -40,9 +41,9 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
         yield EventGroup(kind, time, list(group))
 
 
-def new_book(config: dict[str, Any], remember: int) -> DecisionBook:
+def new_book(config: dict[str, Any], remember: int, folder: Path | None = None) -> DecisionBook:
     """The book of a bandit before its first event."""
-    return DecisionBook(config["arms"], settings_of_book(config, remember))
+    return DecisionBook(config["arms"], settings_of_book(config, remember), folder)
 
 
 def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
@@ -95,6 +96,6 @@ def replay(
 def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     """What was answered stands, also where it would be decided otherwise now: those are given."""
     slots, arms = book.arms.slots, np.array([event.arm or 0 for event in events], np.int32)
-    table = probability_table(events, slots)
-    different = book.decide_again({e.id: policy_input(e, slots) for e in events}, arms, table)
+    inputs = {event.id: policy_input(event, slots) for event in events}
+    different = book.decide_again(inputs, arms, probability_table(events))
     return [events[place] for place in different]

@@ -39,10 +39,13 @@ def test_an_id_is_new_then_open_then_past() -> None:
     book = new_book()
     assert list(admitted(book, "x", "y", "x").new) == ["x", "y"]
     decide(book, "x")
-    waiting = book.open.waiting["x"]
-    assert admitted(book, "x", "y") == ({"y": admitted(book, "y").new["y"]}, {"x": waiting})
+    arm, probabilities, _ = book.open["x"]
+    batch = admitted(book, "x", "y")
+    assert (list(batch.new), list(batch.known)) == (["y"], ["x"])
     book.settle(["x"], [1.0])
-    assert book.past["x"] == (waiting.arm, waiting.probabilities, 1.0, False, False)
+    past = book.past["x"]
+    assert (past.arm, *past[2:]) == (arm, 1.0, False, False)
+    np.testing.assert_array_equal(past.probabilities, probabilities)
     assert list(admitted(book, "x").known) == ["x"]
 
 
@@ -65,7 +68,7 @@ def test_judging_changes_nothing() -> None:
     assert statuses == ["learned", "duplicate", "contradictory", "learned", "unknown"]
     assert batch.verdicts[2].before == 1.0
     assert batch.new == {"x": 1.0, "y": 0.3}
-    assert list(book.open.waiting) == ["x", "y"]
+    assert list(book.open) == ["x", "y"]
     assert book.counts == (2, 0, 0)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from driftbandits import InputError
 from driftbandits.agents.agent import Agent
-from driftbandits.agents.file import VERSION, from_bytes, to_bytes
+from driftbandits.agents.file import from_bytes, to_bytes
+from driftbandits.agents.file_bytes import VERSION
 from driftbandits.agents.old_state_paths import RENAMED, new_path, renamed
 from driftbandits.agents.old_tracker_states import completed
 from tests.agents.saved_agents.make import AGENTS, goes_on

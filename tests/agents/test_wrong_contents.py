@@ -10,7 +10,8 @@ import pytest
 
 from driftbandits import InputError
 from driftbandits.agents.agent import Agent, agent_of
-from driftbandits.agents.file import from_bytes, packed, to_bytes, unpacked
+from driftbandits.agents.file import from_bytes, to_bytes
+from driftbandits.agents.file_bytes import packed, unpacked
 from driftbandits.agents.file_changes import Contents
 from tests.conftest import SOAK
 
@@ -138,7 +139,7 @@ def test_a_wrong_decision_is_refused(entry: list) -> None:
     arrays["laws"] = np.append(arrays["laws"], [0.5, 0.5]).astype(np.float32)
     about["decisions"] += 1
     right = Contents({**about, "open": [*about["open"], ["x", 0, 2, 50.0]]}, arrays)
-    assert from_bytes(packed(right)).open.waiting["x"].arm == 0
+    assert from_bytes(packed(right)).open["x"].arm == 0
     with pytest.raises(InputError, match="does not hold an agent"):
         from_bytes(packed(Contents({**about, "open": [*about["open"], entry]}, arrays)))
 
@@ -161,7 +162,7 @@ BOMBS = [archive(HUGE), archive(NEGATIVE), archive(OBJECTS), archive(HUGE, zipfi
 
 @pytest.mark.parametrize("number", range(len(BOMBS)))
 def test_what_a_file_declares_takes_no_memory(number: int, monkeypatch) -> None:
-    monkeypatch.setattr("driftbandits.agents.file.write_arrays", lambda _: BOMBS[number])
+    monkeypatch.setattr("driftbandits.agents.file_bytes.write_arrays", lambda _: BOMBS[number])
     content = packed(Contents({}, {}))
     tracemalloc.start()
     try:

@@ -62,7 +62,7 @@ def test_the_agent_of_the_whole_log(live: LiveBandit, database: str) -> None:
     assert (agent.arms, agent.retired) == (["a", "b", "c"], ["a"])
     assert agent.counts == live.book.counts
     assert agent.counts.expired > 0
-    assert agent.open == list(live.book.open.waiting)
+    assert agent.open == list(live.book.open)
     one, other = states(live, agent)
     assert all(one[path].tobytes() == other[path].tobytes() for path in one)
     ((expected,),) = live.decide([[Request([0.5], id="next")]], 60.0, lambda *_: {})  # type: ignore[misc]

@@ -168,14 +168,11 @@ def check_replay(store: Store, row, events) -> None:
     for path, array in one.items():
         assert array.tobytes() == other[path].tobytes(), path
     waiting = [
-        {
-            id: (kept.arm, kept.probabilities.tobytes(), kept.time)
-            for id, kept in book.open.waiting.items()
-        }
+        {id: (kept.arm, kept.probabilities.tobytes(), kept.time) for id, kept in book.open.items()}
         for book in (served, replayed)
     ]
     assert waiting[0] == waiting[1]
-    ids = list(served.open.waiting)
+    ids = list(served.open)
     tickets = [book.open.tickets_of(ids) for book in (served, replayed)]
     np.testing.assert_array_equal(*tickets)
 

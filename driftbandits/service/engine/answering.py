@@ -1,7 +1,7 @@
 """A bandit answers its calls, those of one kind together."""
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from driftbandits.service.engine.commands import (
@@ -54,11 +54,11 @@ def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) ->
         ]
     else:
         (call,) = calls
-        must_grow = yield from growing(live, call.command)
+        must_grow = grow_if_full(live, call.command)
         yield [Reply(call, must_grow or change_or_inspect(live, call.command, now))]
 
 
-def growing(live: LiveBandit, command: Command) -> Generator[None, None, MustGrow | None]:
+def grow_if_full(live: LiveBandit, command: Command) -> MustGrow | None:
     """Makes room for a new arm, where what it takes is compiled."""
     if not isinstance(command, ChangeArm) or command.kind != "arm_added":
         return None
@@ -66,7 +66,7 @@ def growing(live: LiveBandit, command: Command) -> Generator[None, None, MustGro
         slots = 2 * live.book.arms.slots
         if slots > command.prepared:
             return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
-        yield from live.book.widening(slots)
+        live.book.widen(slots)
     return None
 
 

@@ -64,7 +64,7 @@ def checked_correction(live: LiveBandit, id: str, reward: float | None, find: Fi
     book = live.book
     if reward is not None and book.ranges.refuses(reward):
         raise errors.bad_value(reason_against(id, reward, OUT_OF_RANGE, book.settings))
-    if id in book.open.waiting:
+    if id in book.open:
         raise errors.open_decision(id)
     past = live.past(find, [id]).get(id)
     if past is None:
@@ -110,7 +110,7 @@ class Rebuilder:
 def rebuilt(store: Store, live: LiveBandit, correction: Event) -> LiveBandit:
     """The bandit with a correction, which it has yet to write."""
     corrections = {**live.corrections, correction.id: correction}
-    found = from_log_alone(live.row)
+    found = from_log_alone(store, live.row)
     try:
         last, _ = replay_rest(store, live.row, found, corrections, whole=True)
     except (RefusedRewardError, DivergenceError) as error:

@@ -28,7 +28,7 @@ from driftbandits.service import errors
 from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
 from driftbandits.service.engine.monitor import Monitor
 from driftbandits.service.engine.pace import Pace, decision_steps
-from driftbandits.service.engine.snapshot_chain import NextSnapshot, SnapshotChain
+from driftbandits.service.engine.snapshot_plan import NextSnapshot, SnapshotPlan
 from driftbandits.service.errors import ApiError
 from driftbandits.service.store.records import (
     BanditRow,
@@ -49,7 +49,7 @@ class LiveBandit:
         self.row, self.lease, self.book = row, lease, book
         self.seq = seq  # of the last event that the book has seen
         self.snapshot_seq = seq
-        self.snapshots = SnapshotChain()
+        self.snapshots = SnapshotPlan()
         self.events: list[Event] = []  # not yet committed
         self.decision_pace, self.reward_pace = Pace(), Pace()
         self.monitor = Monitor(len(book.arms.names))
@@ -101,8 +101,11 @@ class LiveBandit:
                 elif len(step) < len(new):
                     before = self.book.learner.checkpoint()
                 begin = time.perf_counter()
-                self.book.decide(step)
-                made |= self._note_decisions(step, now)
+                answers, events = noted(
+                    self.book.decide(step), step, self.book.arms.names, now, self._next_seq
+                )
+                made |= answers
+                self.events += events
                 self.decision_pace.learn(len(step), time.perf_counter() - begin)
         except DivergenceError:
             if before:
@@ -113,8 +116,7 @@ class LiveBandit:
     def _take_back(self, made: Mapping[str, MadeDecision], before: Checkpoint) -> None:
         """The last decisions, which are not in the log yet."""
         self.book.learner.go_back(before)
-        for id in made:
-            self.book.open.remove(id)
+        self.book.open.remove(list(made))
         del self.events[len(self.events) - len(made) :]
 
     def _admit(
@@ -128,13 +130,6 @@ class LiveBandit:
         except InputError as error:
             return errors.bad_value(str(error))
         return ids
-
-    def _note_decisions(
-        self, new: Mapping[str, PolicyInput], now: float
-    ) -> dict[str, MadeDecision]:
-        answers, events = noted(self.book, new, now, self._next_seq)
-        self.events += events
-        return answers
 
     # Rewards
 
@@ -185,7 +180,7 @@ class LiveBandit:
 
     def past(self, find: Find, ids: list[str]) -> Past:
         """What the log knows of decisions that do not wait here."""
-        gone = [id for id in ids if id not in self.book.open.waiting]
+        gone = [id for id in ids if id not in self.book.open]
         if not gone:
             return {}
         found = self._with_noted(find(self.row.id, gone), set(gone))
@@ -251,7 +246,6 @@ class LiveBandit:
         """What was noted, or the first of it; it counts as written from now on."""
         events, self.events = self.events[:count], [] if count is None else self.events[count:]
         entry = Entry(self.lease, last_seq=self.seq, events=events)
-        self.snapshots.note(events)
         self.seq += len(events)
         return entry
 

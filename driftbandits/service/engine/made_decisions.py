@@ -3,12 +3,12 @@
 import secrets
 import time
 from builtins import id as identity
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from driftbandits.agents.decision_book import DecisionBook
+from driftbandits.agents.decision_block import OpenDecision
 from driftbandits.agents.requests import PolicyInput
 from driftbandits.logs.events import FLOAT
 from driftbandits.service.store.records import Event
@@ -28,18 +28,23 @@ class Noted(NamedTuple):
     events: list[Event]
 
 
-def noted(book: DecisionBook, new: Mapping[str, PolicyInput], now: float, first: int) -> Noted:
-    """Answers, and events from that seq on, of decisions that are open.
+def noted(
+    made: Mapping[str, OpenDecision],
+    new: Mapping[str, PolicyInput],
+    names: Sequence[str],
+    now: float,
+    first: int,
+) -> Noted:
+    """Answers, and events from that seq on; `names` are those of the arms.
 
     Probabilities and masks are often the same object for many.
     """
-    waiting, names = book.open.waiting, book.arms.names
     answers: dict[str, MadeDecision] = {}
     events: list[Event] = []
     masks: dict[int, bytes] = {}
     shared: dict[int, tuple[bytes, dict[str, float]]] = {}
     for seq, (id, (context, available)) in enumerate(new.items(), first):
-        arm, probabilities = waiting[id].arm, waiting[id].probabilities
+        arm, probabilities, _ = made[id]
         mask = masks.get(identity(available))
         if mask is None:
             mask = masks[identity(available)] = available[: len(names)].tobytes()

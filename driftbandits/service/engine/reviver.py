@@ -10,7 +10,8 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.decision_book import DecisionBook
-from driftbandits.agents.file import from_bytes, is_intact
+from driftbandits.agents.file import from_bytes
+from driftbandits.agents.file_bytes import is_intact
 from driftbandits.agents.settings import CHANGEABLE
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
@@ -19,7 +20,7 @@ from driftbandits.logs.replay import new_book, replay, settings_of_book
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.monitor import CAPACITY
-from driftbandits.service.engine.snapshot_chain import Base, SnapshotChain
+from driftbandits.service.engine.snapshot_plan import SnapshotPlan
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.metrics import Metrics
@@ -97,7 +98,7 @@ class FromSnapshot(NamedTuple):
 
     book: DecisionBook
     seq: int  # of the last event that it has seen
-    chain: SnapshotChain  # that the next snapshot goes on with
+    segments: set[int]  # that it consists of
 
 
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
@@ -124,7 +125,8 @@ def new_live_bandit(
     corrections: Corrections,
 ) -> LiveBandit:
     live = LiveBandit(row, lease, found.book, last)
-    live.snapshot_seq, live.snapshots = found.seq, found.chain
+    live.snapshot_seq = found.seq
+    live.snapshots = SnapshotPlan(store.segments.numbers(row.id), found.segments)
     live.corrections = corrections
     fill_monitor(live, store)
     return live
@@ -142,7 +144,6 @@ def replay_rest(
     seq, mismatches = found.seq, 0
     while events := store.events(row.id, seq):
         mismatches += replay(found.book, events, corrections, whole=whole)
-        found.chain.note(events)
         seq += len(events)
     return seq, mismatches
 
@@ -165,28 +166,31 @@ def from_snapshots(store: Store, row: BanditRow, since: int = 0) -> Iterator[Fro
         changes = store.read_changes(row.id, kept[0])
         for count in sorted({intact(changes), 0}, reverse=True):
             try:
-                found = from_snapshot(store, row, kept, changes[:count])
+                yield from_snapshot(store, row, kept, changes[:count])
             except InputError as error:  # the log has it all, too
                 log.warning("a snapshot of %r is not used: %s", row.name, error)
-                continue
-            is_all = age == 0 and count == len(changes)
-            yield found if is_all else found._replace(chain=SnapshotChain())
-    yield from_log_alone(row)
+    yield from_log_alone(store, row)
 
 
-def from_log_alone(row: BanditRow) -> FromSnapshot:
-    return FromSnapshot(new_book(row.config, remember=0), 0, SnapshotChain())
+def from_log_alone(store: Store, row: BanditRow) -> FromSnapshot:
+    return FromSnapshot(new_book(row.config, remember=0, folder=store.folder), 0, set())
 
 
 def from_snapshot(
-    store: Store, row: BanditRow, whole: tuple[int, bytes], changes: list[tuple[int, bytes]]
+    store: Store, row: BanditRow, kept: tuple[int, bytes], changes: list[tuple[int, bytes]]
 ) -> FromSnapshot:
-    base, content = whole
-    seq, blobs = (changes or [whole])[-1][0], [blob for _, blob in changes]
-    book = from_bytes(content, changes=blobs)
+    seq, blobs = (changes or [kept])[-1][0], [blob for _, blob in changes]
+
+    def read(number: int) -> bytes:
+        segment = store.segments.read(row.id, number)
+        if segment is None:
+            raise InputError(f"segment {number} is missing")
+        return segment
+
+    book = from_bytes(kept[1], changes=blobs, read=read, folder=store.folder)
     check_fit(store, row, book, seq)
-    known = Base(base, len(content), book.arms.slots)
-    return FromSnapshot(book, seq, SnapshotChain(known, sum(map(len, blobs))))
+    segments = {block.segment for block in book.open.blocks if block.segment is not None}
+    return FromSnapshot(book, seq, segments)
 
 
 def intact(changes: list[tuple[int, bytes]]) -> int:
@@ -204,7 +208,7 @@ def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> Non
     if (first, book.arms.names[: len(arms)]) != (settings, arms):
         raise InputError("it is of a bandit with other settings")
     decisions, rewards, expired = book.counts
-    if decisions != rewards + expired + len(book.open.waiting):
+    if decisions != rewards + expired + len(book.open):
         raise InputError("decisions are missing")
     if sum(book.counts) > seq or not store.events(row.id, seq - 1, limit=1):
         raise InputError("it does not fit the log")

@@ -1,27 +1,31 @@
-"""Snapshots of bandits, written on background threads."""
+"""Snapshots of bandits, written on background threads: first their new segments, then they."""
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
+from math import inf
 from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from driftbandits.agents.file import merged, packed
+from driftbandits.agents.file_bytes import packed
+from driftbandits.agents.segments import NewSegment, packed_segment
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
-from driftbandits.service.engine.snapshot_chain import NextSnapshot
+from driftbandits.service.engine.snapshot_plan import NextSnapshot
 from driftbandits.service.metrics import Metrics
-from driftbandits.service.store.records import Snapshot
+from driftbandits.service.store.records import Segment, Snapshot
 from driftbandits.service.store.store import Store
 
 log = logging.getLogger("driftbandits.service")
 
 SNAPSHOT_EVERY = 5_000  # events
-BYTES_PER_EVENT = 100  # of the policy's state, which every snapshot holds
+BYTES_PER_EVENT = 100  # of what every snapshot holds: the policy's state, a bit per open decision
 LAST_SECONDS = 10.0  # for snapshots when the worker stops
 TOGETHER, BYTES_TOGETHER = 100, 16_000_000  # of those in one transaction, about
+SEGMENT_BYTES_TOGETHER = 4_000_000  # while the log waits for its turn to be written
+DELETED_TOGETHER = 4  # segments
 
 
 class Taken(NamedTuple):
@@ -42,9 +46,9 @@ class SnapshotWriter:
         events = live.seq - live.snapshot_seq
         if events < SNAPSHOT_EVERY or live.events or live.row.name in self._writing:
             return False
-        if live.book.is_growing:
-            return False
-        return events * BYTES_PER_EVENT >= live.book.learner.state_bytes
+        book = live.book
+        bits = len(book.open.blocks) * book.open.block_rows
+        return events * BYTES_PER_EVENT >= book.learner.state_bytes + bits // 8
 
     def write_soon(self, live: LiveBandit) -> None:
         """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
@@ -67,37 +71,41 @@ class SnapshotWriter:
             together: list[Taken] = []
             while changed and len(together) < TOGETHER and bytes_of(together) < BYTES_TOGETHER:
                 live = changed.pop(0)
-                together.append(taken(live, live.snapshot()))
-            self._write(together)
+                snapshot = live.snapshot()
+                if self._write_segments(live, snapshot.new, end):
+                    together.append(taken(live, snapshot))
+            if together:
+                self._write(together)
 
     def _write_one(self, live: LiveBandit, snapshot: NextSnapshot) -> None:
         try:
-            self._write([taken(live, snapshot)])
-            if live.snapshots.is_long:
-                self._merge(live)
+            if self._write_segments(live, snapshot.new):
+                self._write([taken(live, snapshot)])
         except Exception:
-            live.snapshots.broken()  # what it held is in none: the next one must be whole
             log.exception("no snapshot of %r", live.row.name)
         finally:
             self._writing.discard(live.row.name)
 
-    def _merge(self, live: LiveBandit) -> None:
-        """What is in the store already, without asking the engine's thread for anything."""
-        bandit = live.row.id
-        try:
-            base = self._store.read_snapshot(bandit)
-            changes = self._store.read_changes(bandit, base[0]) if base else []
-            if not base or not changes:
-                return
-            whole = merged(base[1], [blob for _, blob in changes])
-            row = Snapshot(live.lease, changes[-1][0], whole)
-            if not self._store.write_snapshots([row]) and all(self._store.are_kept([row])):
-                live.snapshots.merged(row.seq, len(whole))
-        except SQLAlchemyError as error:  # the next snapshot tries again
-            log.warning("snapshots of %r are not merged: %s", live.row.name, first_line(error))
-        except Exception:
-            live.snapshots.broken()
-            log.exception("snapshots of %r cannot be merged", live.row.name)
+    def _write_segments(self, live: LiveBandit, new: list[NewSegment], end: float = inf) -> bool:
+        """Whether all are written; those that are not come with the next snapshot."""
+        for group in grouped(new):
+            if end < inf and time.monotonic() > end:
+                log.warning("no time for a snapshot of %r; the log has it all", live.row.name)
+                return False
+            rows = [row for _, row in group]
+            try:
+                if not self._store.segments.write(live.lease, rows):
+                    return False
+                found = [self._store.segments.read(live.row.id, row.number) for row in rows]
+            except SQLAlchemyError as error:
+                log.warning("no snapshot of %r: %s", live.row.name, first_line(error))
+                return False
+            for (segment, row), blob in zip(group, found, strict=True):
+                if blob != row.blob:
+                    self._note_damage(live, f"segment {row.number}")
+                    return False
+                segment.block.segment = row.number
+        return True
 
     def _write(self, new: list[Taken]) -> None:
         """In one transaction, and read back."""
@@ -107,21 +115,49 @@ class SnapshotWriter:
             intact = self._store.are_kept(rows)
         except SQLAlchemyError as error:
             log.warning("no snapshots: %s", first_line(error))
-            lost, intact = {row.lease.bandit for row in rows}, [False] * len(rows)
+            return
         for (live, snapshot, row), is_intact in zip(new, intact, strict=True):
-            if is_intact and row.lease.bandit not in lost:
-                live.snapshots.written(snapshot, len(row.blob))
-                self._metrics.snapshots.labels("written").inc()
+            if row.lease.bandit in lost:
                 continue
-            live.snapshots.broken()
-            if row.lease.bandit not in lost:
-                self._metrics.snapshots.labels("damaged").inc()
-                log.error("a snapshot of %r (%d) does not read back", live.row.name, row.seq)
+            if is_intact:
+                self._metrics.snapshots.labels("written").inc()
+                self._delete_unused(live, live.snapshots.written(snapshot))
+            else:
+                self._note_damage(live, f"snapshot {row.seq}")
+
+    def _note_damage(self, live: LiveBandit, what: str) -> None:
+        self._metrics.snapshots.labels("damaged").inc()
+        log.error("%s of %r does not read back", what, live.row.name)
+
+    def _delete_unused(self, live: LiveBandit, numbers: list[int]) -> None:
+        """A few at a time; what is left is found by the next snapshot."""
+        for first in range(0, len(numbers), DELETED_TOGETHER):
+            some = numbers[first : first + DELETED_TOGETHER]
+            try:
+                self._store.segments.delete(live.lease, some)
+            except SQLAlchemyError as error:
+                log.warning("segments of %r are not deleted: %s", live.row.name, first_line(error))
+                return
+            live.snapshots.deleted(some)
+
+
+Group = list[tuple[NewSegment, Segment]]
+
+
+def grouped(new: list[NewSegment]) -> Iterator[Group]:
+    """With their bytes, some megabytes at a time."""
+    group: Group = []
+    for segment in new:
+        group.append((segment, Segment(segment.number, packed_segment(segment))))
+        if sum(len(row.blob) for _, row in group) >= SEGMENT_BYTES_TOGETHER:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def taken(live: LiveBandit, snapshot: NextSnapshot) -> Taken:
-    row = Snapshot(live.lease, snapshot.seq, packed(snapshot.contents), snapshot.base)
-    return Taken(live, snapshot, row)
+    return Taken(live, snapshot, Snapshot(live.lease, snapshot.seq, packed(snapshot.contents)))
 
 
 def bytes_of(together: list[Taken]) -> int:

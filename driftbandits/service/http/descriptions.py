@@ -47,7 +47,7 @@ def describe(live: LiveBandit) -> m.Bandit:
         decisions=counts.decisions,
         rewards=counts.rewards,
         expired=counts.expired,
-        open=len(book.open.waiting),
+        open=len(book.open),
         worker=live.row.url or "",
     )
 

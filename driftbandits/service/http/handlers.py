@@ -223,7 +223,7 @@ class Handlers:
     async def metrics(self, request: Request, body: None) -> Response:
         metrics, live = self.engine.metrics, list(self.engine.live_bandits.values())
         metrics.bandits.set(len(live))
-        metrics.open.set(sum(len(bandit.book.open.waiting) for bandit in live))
+        metrics.open.set(sum(len(bandit.book.open) for bandit in live))
         return Response(200, metrics.text(), "text/plain; version=0.0.4")
 
     async def healthy(self, request: Request, body: None) -> Response:
@@ -251,7 +251,7 @@ def series_later(live: LiveBandit, points: int, now: float) -> Callable[[], Resp
         most = MOST_NUMBERS // len(names)
         rule = f"points must be at most {most} with {len(names)} arms, got {points}"
         raise errors.bad_value(rule)
-    monitor, still_open = live.monitor.copy(), len(live.book.open.waiting)
+    monitor, still_open = live.monitor.copy(), len(live.book.open)
 
     def compute() -> Response:
         about = {"name": live.row.name, "now": now, "retired": [n in retired for n in names]}

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from driftbandits.agents.checks import LARGEST_NUMBER
+from driftbandits.agents.settings import MOST_OPEN
 from driftbandits.service.engine.made_decisions import MadeDecision
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -32,7 +33,7 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     out_of_range: OutOfRange = "refuse"
     noise: Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)] = 0.5
     horizon: Annotated[int, Meta(ge=1, lt=2**31)] | None = None
-    max_open: Annotated[int, Meta(ge=1000, le=1_000_000)] = 100_000
+    max_open: Annotated[int, Meta(ge=1000, le=MOST_OPEN)] = 100_000
 
 
 class BanditChanges(Struct, forbid_unknown_fields=True):

@@ -15,8 +15,11 @@ from driftbandits.service.store.schema import (
     bandits,
     events,
     snapshot_changes,
+    snapshot_segments,
     snapshots,
 )
+
+SEGMENTS = 4  # deleted at a time, as each may have a few megabytes
 
 row = bandits.c
 ONE_DELETED = sa.select(row.id).where(row.owner == DELETED).order_by(row.id).limit(1)
@@ -45,6 +48,13 @@ def delete_page(connection: sa.Connection, size: int) -> bool:
     first = connection.scalar(sa.select(sa.func.min(events.c.seq)).where(its_events))
     if first is not None:
         connection.execute(sa.delete(events).where(its_events, events.c.seq < first + size))
+        return True
+    its_segments = snapshot_segments.c.bandit == bandit
+    number = snapshot_segments.c.number
+    some = sa.select(number).where(its_segments).limit(SEGMENTS)
+    if connection.execute(
+        sa.delete(snapshot_segments).where(its_segments, number.in_(some))
+    ).rowcount:
         return True
     for table in (snapshot_changes, snapshots):
         connection.execute(sa.delete(table).where(table.c.bandit == bandit))

@@ -28,6 +28,10 @@ class DatabaseFile:
         self._path = path.absolute()
         self._opened = identity(self._path)
 
+    @property
+    def folder(self) -> Path:
+        return self._path.parent
+
     def check(self) -> None:
         if identity(self._path) != self._opened:
             remedy = "stop the service, restore the database from a backup, start it again"

@@ -80,7 +80,13 @@ class Snapshot(NamedTuple):
     lease: Lease
     seq: int  # of the last event that it has seen
     blob: bytes
-    base: int | None = None  # seq of the whole snapshot that this one holds the changes of
+
+
+class Segment(NamedTuple):
+    """Some of the open decisions of snapshots."""
+
+    number: int
+    blob: bytes
 
 
 Found = dict[str, LoggedDecision]  # by id

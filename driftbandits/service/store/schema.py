@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DECISION, OUTCOME = 1, 2
 
 metadata = sa.MetaData()
@@ -78,13 +78,22 @@ snapshots = sa.Table(
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 
-# What has changed since a snapshot, so that not all of it is written each time.
+# What has changed since a snapshot of 0.9.0; it is only read.
 snapshot_changes = sa.Table(
     "snapshot_changes",
     metadata,
     sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
     sa.Column("base", sa.BigInteger, primary_key=True, autoincrement=False),  # its seq
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("blob", sa.LargeBinary, nullable=False),
+)
+
+# Open decisions, which snapshots refer to.
+snapshot_segments = sa.Table(
+    "snapshot_segments",
+    metadata,
+    sa.Column("bandit", sa.ForeignKey("bandits.id"), primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 

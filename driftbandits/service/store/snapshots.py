@@ -1,20 +1,16 @@
-"""Snapshots of what a bandit has learned, so that its log need not be replayed from the start.
-
-A snapshot is whole, or holds what has changed since the one before, back to a whole one, its base.
-"""
+"""Snapshots of what a bandit has learned, so that its log need not be replayed from the start."""
 
 import sqlalchemy as sa
 
 from driftbandits.service.store.records import Snapshot
 from driftbandits.service.store.schema import snapshot_changes, snapshots
 
-KEPT = 2  # whole ones with their changes; the second in case the newest cannot be read
+KEPT = 2  # the second in case the newest cannot be read
 
 row, change = snapshots.c, snapshot_changes.c
-bandit, seq, base, blob = (
+bandit, seq, blob = (
     sa.bindparam("its_bandit", type_=sa.Integer),
     sa.bindparam("its_seq", type_=sa.BigInteger),
-    sa.bindparam("its_base", type_=sa.BigInteger),
     sa.bindparam("its_blob", type_=sa.LargeBinary),
 )
 OLDEST_KEPT = (
@@ -25,27 +21,18 @@ OLDEST_KEPT = (
     .offset(KEPT - 1)
     .scalar_subquery()
 )
-WRITE_WHOLE = [
+WRITE = [
     sa.delete(snapshots).where(row.bandit == bandit, row.seq == seq),
     sa.insert(snapshots).values(bandit=bandit, seq=seq, blob=blob),
     sa.delete(snapshots).where(row.bandit == bandit, row.seq < OLDEST_KEPT),
     sa.delete(snapshot_changes).where(change.bandit == bandit, change.base < OLDEST_KEPT),
     sa.delete(snapshot_changes).where(change.bandit == bandit, change.base == seq),
 ]
-WRITE_CHANGES = sa.insert(snapshot_changes).values(bandit=bandit, base=base, seq=seq, blob=blob)
-CHANGES = (
-    sa.select(change.seq, change.blob)
-    .where(change.bandit == bandit, change.base == base)
-    .order_by(change.seq)
-)
 
 
 def write(connection: sa.Connection, new: Snapshot) -> None:
     values = {"its_bandit": new.lease.bandit, "its_seq": new.seq, "its_blob": new.blob}
-    if new.base is not None:
-        connection.execute(WRITE_CHANGES, {**values, "its_base": new.base})
-        return
-    for statement in WRITE_WHOLE:
+    for statement in WRITE:
         connection.execute(statement, values)
 
 
@@ -58,16 +45,13 @@ def read(connection: sa.Connection, its_bandit: int, newest: int) -> tuple[int, 
 def read_changes(
     connection: sa.Connection, its_bandit: int, its_base: int
 ) -> list[tuple[int, bytes]]:
-    rows = connection.execute(CHANGES, {"its_bandit": its_bandit, "its_base": its_base})
+    """Which 0.9.0 wrote."""
+    query = sa.select(change.seq, change.blob).order_by(change.seq)
+    rows = connection.execute(query.where(change.bandit == its_bandit, change.base == its_base))
     return [(found.seq, found.blob) for found in rows]
 
 
 def is_kept(connection: sa.Connection, new: Snapshot) -> bool:
     """Whether it reads back as it was written."""
-    table = snapshots if new.base is None else snapshot_changes
-    query = sa.select(table.c.blob).where(
-        table.c.bandit == new.lease.bandit, table.c.seq == new.seq
-    )
-    if new.base is not None:
-        query = query.where(change.base == new.base)
+    query = sa.select(row.blob).where(row.bandit == new.lease.bandit, row.seq == new.seq)
     return connection.scalar(query) == new.blob

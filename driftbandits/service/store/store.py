@@ -31,6 +31,7 @@ from driftbandits.service.store.records import (
     as_bandit,
 )
 from driftbandits.service.store.schema import KEPT, bandits, events, now, workers
+from driftbandits.service.store.segments import SegmentTable
 from driftbandits.service.store.versions import (
     OlderWorkersError,
     check_version,
@@ -56,12 +57,14 @@ class Store:
         self._writer = event_log.Writer(self._engine.dialect)
         self._writes = self._engine.execution_options(writes=True)
         self._rows, self._has_corrections = ROWS, True
+        self.segments = SegmentTable(self._reading, self._writing)
         try:
             if read_only:
                 self._check_tables(url)
             else:
                 self._create_tables()
             self._file = health.database_file(self._engine)
+            self.folder = self._file.folder if self._file else None  # none with PostgreSQL
         except BaseException:
             self.close()
             raise
@@ -241,7 +244,7 @@ class Store:
     # snapshots
 
     def write_snapshots(self, new: list[Snapshot]) -> set[int]:
-        """Keeps the newest two whole ones of each bandit, with the changes since.
+        """Keeps the newest two of each bandit.
 
         Returns the ids of bandits without a valid lease: of these, nothing is written.
         """
@@ -255,12 +258,12 @@ class Store:
         return lost
 
     def read_snapshot(self, bandit: int, newest: int = 0) -> tuple[int, bytes] | None:
-        """The newest whole snapshot and its seq, or with `newest=1` the one before."""
+        """The newest snapshot and its seq, or with `newest=1` the one before."""
         with self._reading() as connection:
             return snapshots.read(connection, bandit, newest)
 
     def read_changes(self, bandit: int, base: int) -> list[tuple[int, bytes]]:
-        """What has changed since a whole snapshot, in order, each with its seq."""
+        """What has changed since a snapshot of 0.9.0, in order, each with its seq."""
         with self._reading() as connection:
             return snapshots.read_changes(connection, bandit, base)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from driftbandits.agents.agent import Agent
-from driftbandits.agents.file import VERSION
+from driftbandits.agents.file_bytes import VERSION
 
 HERE = Path(__file__).parent
 AGENTS: dict[str, tuple[str, list[str]]] = {

@@ -200,4 +200,4 @@ def test_those_who_come_behind_it_are_answered_by_the_rebuilt_learner(store: Sto
     right = [e._replace(reward=1.0) if (e.kind, e.id) == ("reward", "5") else e for e in kept]
     replay(book, right[:-1])
     assert replay(book, right[-1:]) == 0
-    assert PATIENT["arms"][book.open.waiting["behind"].arm] == made.arm
+    assert PATIENT["arms"][book.open["behind"].arm] == made.arm

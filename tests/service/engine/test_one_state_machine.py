@@ -163,6 +163,6 @@ def test_agent_and_service_agree(story: list[Decided | Rewarded], default: float
             statuses = [face.reward(id, reward, now) for face in (agent, service)]
             assert statuses == [step.status, step.status]
     assert agent.book.counts == service.book.counts
-    assert list(agent.book.open.waiting) == list(service.book.open.waiting)
+    assert list(agent.book.open) == list(service.book.open)
     states = [face.book.learner.state() for face in (agent, service)]
     assert all(np.array_equal(array, states[1][path]) for path, array in states[0].items())

@@ -171,6 +171,15 @@ def test_there_are_at_most_a_thousand_arms(service: Serving) -> None:
     assert (status, answer["error"]["code"]) == (422, "bad_value")
 
 
+def test_ten_million_decisions_may_be_open(service: Serving) -> None:
+    assert create(service.url, "patient", max_open=10_000_000)["max_open"] == 10_000_000
+    body = {"name": "endless", "arms": ["a", "b"], "policy": "thompson", "max_open": 10_000_001}
+    status, answer = ask(service.url, "POST", "/v1/bandits", body)
+    assert (status, answer["error"]["code"]) == (422, "bad_value")
+    assert "max_open" in answer["error"]["message"]
+    assert "10000000" in answer["error"]["message"]
+
+
 def test_keys_and_roles(tmp_path: Path) -> None:
     with served(tmp_path, keys=True) as serving:
         admin = serving.said[0].strip() if len(serving.said) == 1 else serving.said[1].strip()

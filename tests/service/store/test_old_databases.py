@@ -14,7 +14,7 @@ from driftbandits.service.store.store import Store
 OLD = Path(__file__).with_name("old_databases")
 
 
-@pytest.mark.parametrize("version", ["0.7.0", "0.8.0"])
+@pytest.mark.parametrize("version", ["0.7.0", "0.8.0", "0.9.0"])
 @pytest.mark.parametrize(("bandit", "context"), [("still", []), ("drifting", [0.5])])
 def test_an_old_bandit_goes_on(
     version: str, bandit: str, context: list[float], tmp_path: Path, caplog
@@ -31,7 +31,7 @@ def test_an_old_bandit_goes_on(
     assert (book.counts, seq) == ((12, 9, 0), len(store.events(row.id, 0)))
     rebuilt = rebuild_agent(database, bandit)
     assert rebuilt.mismatches == 0
-    assert (rebuilt.agent.counts, rebuilt.agent.open) == (book.counts, list(book.open.waiting))
+    assert (rebuilt.agent.counts, rebuilt.agent.open) == (book.counts, list(book.open))
     lease = store.claim(row.id, "one", "http://one", 60.0)
     assert lease
     live, mismatches = revive(store, row, lease)

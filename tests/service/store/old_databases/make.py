@@ -1,7 +1,8 @@
 """Writes a small SQLite database of a service, for the tests of opening old ones.
 
 Run it once for a version that changes what is stored, before the change
-(`python -m tests.service.store.old_databases.make`), and keep what it wrote for ever.
+(`python -m tests.service.store.old_databases.make`), and keep what it wrote for ever. That of 0.9.0
+has snapshots of changes, too: it was written with a snapshot after every second reward.
 """
 
 import sqlite3
