@@ -87,10 +87,10 @@ class Held:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, decide: Any = DecisionBook.decide) -> None:
         self._begun, self._free = threading.Event(), threading.Event()
 
-        def wait_and_decide(book: DecisionBook, new: dict) -> None:
+        def wait_and_decide(book: DecisionBook, new: dict) -> Any:
             self._begun.set()
             assert self._free.wait(60)
-            decide(book, new)
+            return decide(book, new)
 
         monkeypatch.setattr(DecisionBook, "decide", wait_and_decide)
 
@@ -140,11 +140,11 @@ def test_the_log_is_the_same_whatever_the_steps(store: Store, monkeypatch) -> No
 def test_a_batch_that_fails_half_way_is_not_made(store: Store, monkeypatch) -> None:
     decide, decided = DecisionBook.decide, []
 
-    def fail_in_the_middle(book: DecisionBook, new: dict) -> None:
+    def fail_in_the_middle(book: DecisionBook, new: dict) -> Any:
         decided.extend(new)
         if len(decided) == MANY // 2:
             raise RuntimeError("diverged")
-        decide(book, new)
+        return decide(book, new)
 
     async def story(engine: Engine) -> None:
         await revived(engine)
