@@ -158,6 +158,7 @@ def uvicorn_config(app: AsgiApp) -> Config:
         http=Connection,
         ws="none",
         lifespan="off",
+        workers=1,
         interface="asgi3",
         log_config=None,
         access_log=False,

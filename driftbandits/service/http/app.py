@@ -40,7 +40,7 @@ CONTENT_POLICY = (
 )
 PAGE_HEADERS = (("content-security-policy", CONTENT_POLICY), ("x-content-type-options", "nosniff"))
 ALWAYS_SERVED = ("healthy", "ready")  # or a supervisor would restart a worker that is only busy
-READING = ("GET", "HEAD")  # the connection leaves out the body of the second
+READING = ("GET", "HEAD")  # the body of the second is left out when it is sent
 BEFORE_BANDIT = BANDIT.removesuffix("{bandit}")
 CACHED_PATHS, LONGEST_CACHED_PATH = 10_000, 1_000
 
