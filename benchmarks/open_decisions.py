@@ -3,7 +3,8 @@
 Opens N decisions of a bandit with ten arms, with ids as the service makes them, and prints what
 they take in memory and on disk, for how long a snapshot keeps the thread that decides, and how long
 it takes to come back from it. Every policy has a process of its own. There is no log: a bandit that
-comes back would also replay the events since its snapshot.
+comes back would also replay the events since its snapshot. Times are those on the core, which a busy
+machine changes least.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from driftbandits.service.engine.made_decisions import new_ids
 from driftbandits.service.engine.reviver import revive
 from driftbandits.service.engine.snapshot_writer import SNAPSHOT_EVERY, SnapshotWriter
 from driftbandits.service.metrics import Metrics
+from driftbandits.service.server import tune_interpreter
 from driftbandits.service.store.store import Store
 
 POLICIES = ["thompson", "tracker", "recurrent"]
@@ -41,7 +43,7 @@ def resident() -> int:
 
 
 class Pauses:
-    """How long the thread that decides was busy with one thing, in time on its core."""
+    """How long the thread that decides was busy with one thing."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -75,15 +77,17 @@ def new_bandit(store: Store, policy: str) -> LiveBandit:
 
 
 def measure(policy: str, count: int, folder: Path) -> None:
+    tune_interpreter()
     store = Store(f"sqlite:///{folder}/bandits.sqlite")
     live, writer = new_bandit(store, policy), SnapshotWriter(store, Metrics(), None)
     book, pauses, batches = live.book, Pauses(), Pauses()
 
     def snapshot() -> None:
         live.seq = sum(book.counts)
-        with pauses:
-            taken = live.snapshot()
-        writer._write_one(live, taken)
+        while live.snapshot_seq < live.seq:
+            with pauses:
+                taken = live.snapshot()
+            writer._write_one(live, taken)
 
     book.settle(list(opened(book, BATCH, Pauses())), [1.0] * BATCH)  # compiles
     before = resident()
@@ -107,9 +111,9 @@ def measure(policy: str, count: int, folder: Path) -> None:
     size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"  database: {size / MB:.1f} MB")
     _, blob = store.read_snapshot(live.row.id)
-    begin = time.perf_counter()
+    begin = time.process_time()
     again = from_bytes(blob, read=lambda n: store.segments.read(live.row.id, n), folder=folder)
-    print(f"  back from the snapshot: {time.perf_counter() - begin:.1f} s", flush=True)
+    print(f"  back from the snapshot: {time.process_time() - begin:.1f} s", flush=True)
     assert list(again.open) == list(book.open)
     store.close()
 

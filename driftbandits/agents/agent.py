@@ -42,7 +42,7 @@ class Agent:
         noise: of the rewards, a sub-Gaussian constant, for the policies that need to know.
         horizon: how many decisions there will be, if that is known.
         remember: how many past decisions are remembered, to recognise repeats.
-        max_open: how many decisions may be open; beyond that the oldest expires.
+        max_open: how many decisions may be open, up to 10,000,000; beyond that the oldest expires.
     """
 
     def __init__(

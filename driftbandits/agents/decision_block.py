@@ -5,13 +5,14 @@ closed: so a snapshot may read them while others are decided.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandits.agents.packed_tickets import WORD
 from driftbandits.agents.wide_tables import FLOAT, InMemory, WideTables
 
+Rows = np.ndarray | slice
 Reshape = Callable[[np.ndarray, int], np.ndarray]  # tickets for so many slots as those of today
 
 
@@ -68,6 +69,7 @@ class Block:
         self.segment: int | None = None  # its number in the store, if it is there
         self.law_count = len(tables.probabilities) if isinstance(tables, InMemory) else 0
         self._last_law = b""
+        self._is_dense = not count or int(columns.numbers[count - 1]) == self.first + count - 1
 
     # Filling the newest one
 
@@ -78,20 +80,25 @@ class Block:
     def append(self, first: int, ids: list[str], time: float, made: MadeDecisions) -> None:
         """Numbered from `first` on; there must be room."""
         assert isinstance(self.tables, InMemory)
-        rows, columns = slice(self.count, self.count + len(ids)), self.columns
-        arms, laws, tickets = made
+        columns, (arms, laws, tickets), count = self.columns, made, len(ids)
         if not self.count:
             self.first = first
-        columns.numbers[rows] = range(first, first + len(ids)) if len(ids) > 1 else first
-        columns.ids[rows] = ids
+        rows: Any = slice(self.count, self.count + count)
+        numbers: Any = range(first, first + count)
+        values: Any = ids
+        if count == 1:  # most come alone, and NumPy is quicker without slices
+            rows, numbers, values = self.count, first, ids[0]
+            arms, tickets = arms[0], tickets[0]
+        columns.numbers[rows] = numbers
+        columns.ids[rows] = values
         columns.is_open[rows] = True
         columns.arms[rows] = arms
         columns.times[rows] = time
         columns.sizes[rows] = laws.shape[1]
         columns.laws[rows] = self._law_numbers(laws)
         self.tables.tickets[rows] = tickets
-        self.count += len(ids)
-        self.open += len(ids)
+        self.count += count
+        self.open += count
 
     def _law_numbers(self, laws: np.ndarray) -> np.ndarray | int:
         """Keeps them, unless they are the last ones again."""
@@ -131,13 +138,24 @@ class Block:
     def clear(self) -> None:
         """None of it is open: it is filled from the start again."""
         self.count = self.law_count = 0
+        self._is_dense = True
         self._last_law = b""
 
     # Its decisions
 
-    def rows_of(self, numbers: list[int]) -> np.ndarray:
-        """Of decisions that are here."""
+    def row_of(self, number: int) -> int:
+        """Of a decision that is here."""
+        if self._is_dense:
+            return number - self.first
+        return int(np.searchsorted(self.columns.numbers[: self.count], number))
+
+    def rows_of(self, numbers: list[int]) -> Rows:
+        if len(numbers) == 1:
+            row = self.row_of(numbers[0])
+            return slice(row, row + 1)
         wanted = np.array(numbers, TYPES.numbers)
+        if self._is_dense:
+            return wanted - TYPES.numbers.type(self.first)
         return np.searchsorted(self.columns.numbers[: self.count], wanted)
 
     def decision(self, row: int) -> OpenDecision:
@@ -145,10 +163,10 @@ class Block:
         probabilities = self.tables.probabilities_at(int(columns.laws[row]))[: columns.sizes[row]]
         return OpenDecision(int(columns.arms[row]), probabilities, float(columns.times[row]))
 
-    def close(self, rows: np.ndarray) -> None:
+    def close(self, rows: Rows, count: int) -> None:
         self.columns.is_open[rows] = False
         self.columns.ids[rows] = None
-        self.open -= len(rows)
+        self.open -= count
 
     @property
     def first_time(self) -> float:

@@ -163,12 +163,13 @@ class DecisionBook:
         self, ids: list[str], acts: Acts, probabilities: np.ndarray
     ) -> dict[str, OpenDecision]:
         """Where all have the same probabilities, they share them."""
-        is_shared = len(ids) > 1 and (probabilities == probabilities[0]).all()
-        table = probabilities[:1].copy() if is_shared else probabilities.copy()
-        self.open.add(ids, self.now, MadeDecisions(acts.arms, table, acts.tickets))
-        rows = [table[0]] * len(ids) if is_shared else list(table)
+        now, table = self.now, probabilities.copy()
+        if len(ids) > 1 and (table == table[0]).all():
+            table = table[:1].copy()
+        self.open.add(ids, now, MadeDecisions(acts.arms, table, acts.tickets))
+        rows = list(table) if len(table) == len(ids) else [table[0]] * len(ids)
         made = zip(ids, acts.arms.tolist(), rows, strict=True)
-        return {id: OpenDecision(arm, its_own, self.now) for id, arm, its_own in made}
+        return {id: OpenDecision(arm, its_own, now) for id, arm, its_own in made}
 
     def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
         """A decision as its caller sees it, with the names of the arms."""

@@ -134,7 +134,7 @@ def restore_decisions(book: DecisionBook, contents: Contents, read: Read | None)
     if about.get("segments"):
         if read is None:
             raise ValueError("its segments are elsewhere")
-        load_segments(book, about, arrays["open_rows"], read)
+        load_segments(book, about, arrays["is_open"], read)
     load_rows(book.open, FileRows(about["open"], probabilities[:first], arrays["tickets"]))
     decisions, rewards, expiries = book.counts
     must(rewards + expiries + len(book.open) <= decisions, "its counts do not add up")

@@ -61,9 +61,9 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         return id in self._index.part_of(id)  # type: ignore[arg-type]
 
     def __getitem__(self, id: str) -> OpenDecision:
-        numbers = self._index.numbers([id])
-        block = self._block_of(numbers[0])
-        return block.decision(int(block.rows_of(numbers)[0]))
+        number = self._index.part_of(id)[id]
+        block = self._block_of(number)
+        return block.decision(block.row_of(number))
 
     def __iter__(self) -> Iterator[str]:
         for block in self.all_blocks():
@@ -79,23 +79,22 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             return self.newest
         return self.blocks[bisect_right(self._firsts, number) - 1]
 
-    def _places(self, numbers: list[int]) -> Iterator[tuple[Block, list[int] | slice, np.ndarray]]:
-        """By block: which of the numbers are there, and in which rows."""
-        if min(numbers) >= self.newest.first:  # most are
-            yield self.newest, slice(None), self.newest.rows_of(numbers)
-            return
-        by_block: dict[Block, list[int]] = {}
+    def _by_block(self, numbers: list[int]) -> Iterator[tuple[Block, list[int]]]:
+        """With the places of its decisions among the numbers."""
+        places: dict[Block, list[int]] = {}
         for place, number in enumerate(numbers):
-            by_block.setdefault(self._block_of(number), []).append(place)
-        for block, places in by_block.items():
-            yield block, places, block.rows_of([numbers[place] for place in places])
+            places.setdefault(self._block_of(number), []).append(place)
+        yield from places.items()
 
     def tickets_of(self, ids: Sequence[str]) -> np.ndarray:
         """In today's shape."""
+        numbers, newest = self._index.numbers(ids), self.newest
+        if ids and min(numbers) >= newest.first:  # most are there
+            return newest.tables.tickets_at(newest.rows_of(numbers))
         found = np.zeros((len(ids), self.width), WORD)
-        if ids:
-            for block, places, rows in self._places(self._index.numbers(ids)):
-                found[places] = self.reshaped(block.tables.tickets_at(rows), block.slots)
+        for block, places in self._by_block(numbers):
+            tickets = block.tables.tickets_at(block.rows_of([numbers[place] for place in places]))
+            found[places] = self.reshaped(tickets, block.slots)
         return found
 
     @property
@@ -124,20 +123,21 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     def add(self, ids: list[str], time: float, made: MadeDecisions) -> None:
         """None of them may be open already."""
-        arms, laws, tickets = made
-        first = 0
+        if len(ids) <= self._room():
+            self._fill(ids, time, made)
+            return
+        first, (arms, laws, tickets) = 0, made
         while first < len(ids):
-            room = self._room()
-            part = slice(first, first + room)
+            part = slice(first, first + self._room())
             its_laws = laws[part] if len(laws) > 1 else laws
-            new = MadeDecisions(arms[part], its_laws, tickets[part])
-            self.newest.append(self._next, ids[part], time, new)
-            self._number(ids[part])
-            first += room
+            self._fill(ids[part], time, MadeDecisions(arms[part], its_laws, tickets[part]))
+            first = part.stop
 
-    def _number(self, ids: list[str]) -> None:
-        self._index.add(ids, range(self._next, self._next + len(ids)))
+    def _fill(self, ids: list[str], time: float, made: MadeDecisions) -> None:
+        first = self._next
         self._next += len(ids)
+        self.newest.append(first, ids, time, made)
+        self._index.add(ids, range(first, self._next))
 
     def _room(self) -> int:
         """How many rows the newest block has left, after making some."""
@@ -187,14 +187,17 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             self._append(block)
 
     def remove(self, ids: Sequence[str]) -> None:
-        if not ids:
+        numbers, newest = self._index.pop(ids), self.newest
+        if ids and min(numbers) >= newest.first:
+            newest.close(newest.rows_of(numbers), len(numbers))
+            if not newest.open:
+                newest.clear()
             return
-        blocks = list[Block]()
-        for block, _, rows in self._places(self._index.pop(ids)):
-            block.close(rows)
-            blocks.append(block)
-        for block in blocks:
-            if block is not self.newest:
+        by_block = list(self._by_block(numbers))
+        for block, places in by_block:
+            block.close(block.rows_of([numbers[place] for place in places]), len(places))
+        for block, _ in by_block:
+            if block is not newest:
                 self._join(block)
             elif not block.open:
                 block.clear()

@@ -3,7 +3,7 @@
 What is closed afterwards is noted in the snapshots, with one bit for each row of a segment.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,25 +36,26 @@ def packed_segment(new: NewSegment) -> bytes:
     return packed(Contents(about, {key: columns[key] for key in STORED} | tables._asdict()))
 
 
-def open_rows(blocks: Iterable[Block]) -> np.ndarray:
-    """One bit for each row; those of a block begin with a byte."""
-    bits = [np.packbits(block.columns.is_open) for block in blocks]
-    return np.concatenate([np.zeros(0, np.uint8), *bits])
+def packed_snapshot(contents: Contents) -> bytes:
+    """With one bit for each row of its segments."""
+    about, arrays = contents
+    if "is_open" in arrays:
+        arrays = arrays | {"is_open": np.packbits(arrays["is_open"])}
+    return packed(Contents(about, arrays))
 
 
 def load_segments(book: DecisionBook, about: dict[str, Any], bits: np.ndarray, read: Read) -> None:
     """The decisions that are open by a snapshot."""
     first, last_time = 0, -np.inf
+    are_open = np.unpackbits(bits, count=sum(rows for _, rows in about["segments"])).astype(bool)
     for number, rows in about["segments"]:
-        size = (rows + 7) // 8
-        is_open = np.unpackbits(bits[first : first + size], count=rows).astype(bool)
-        must(len(is_open) == rows, "segments are of another size")
+        is_open = are_open[first : first + rows].copy()
         _, contents = unpacked(read(number), f"segment {number}")
         columns, tables = block_of(contents, is_open, book)
         must(last_time <= columns.times[0], "a segment is out of order")
         last_time = columns.times[-1]
         book.open.load(columns, tables, number)
-        first += size
+        first += rows
     must(last_time <= book.now, "a decision is out of order")
 
 

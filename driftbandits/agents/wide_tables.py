@@ -18,8 +18,8 @@ class InMemory(NamedTuple):
     def nbytes(self) -> int:
         return self.tickets.nbytes + self.probabilities.nbytes
 
-    def tickets_at(self, places: np.ndarray) -> np.ndarray:
-        return self.tickets[places]
+    def tickets_at(self, rows: np.ndarray | slice) -> np.ndarray:
+        return self.tickets[rows]
 
     def probabilities_at(self, place: int) -> np.ndarray:
         return self.probabilities[place].copy()
@@ -38,10 +38,12 @@ class InFile:
         self._file = file
         self._place = file.write(tables.tickets.tobytes() + tables.probabilities.tobytes())
 
-    def tickets_at(self, places: np.ndarray) -> np.ndarray:
-        size = WORD().itemsize * self._shapes[0][1]
-        rows = [self._file.read(self._place, place * size, size) for place in places.tolist()]
-        return np.ndarray((len(rows), self._shapes[0][1]), WORD, b"".join(rows))
+    def tickets_at(self, rows: np.ndarray | slice) -> np.ndarray:
+        count, width = self._shapes[0]
+        size = WORD().itemsize * width
+        wanted = range(count)[rows] if isinstance(rows, slice) else rows.tolist()
+        found = [self._file.read(self._place, row * size, size) for row in wanted]
+        return np.ndarray((len(found), width), WORD, b"".join(found))
 
     def probabilities_at(self, place: int) -> np.ndarray:
         size = FLOAT.itemsize * self._shapes[1][1]

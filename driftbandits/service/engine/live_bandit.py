@@ -263,10 +263,15 @@ class LiveBandit:
                 self.monitor.expired_many(group.ids, group.time)
 
     def snapshot(self) -> NextSnapshot:
-        """The book as it is after its last event, which must be in the log."""
+        """The book as it is after its last event, which must be in the log.
+
+        Where that is too much for one time, the next call goes on.
+        """
         assert not self.events, "a snapshot holds committed events only"
-        self.snapshot_seq = self.seq
-        return self.snapshots.next(self.book, self.seq)
+        snapshot = self.snapshots.next(self.book, self.seq)
+        if snapshot.contents:
+            self.snapshot_seq = self.seq
+        return snapshot
 
 
 def at_once(steps: Generator[None, None, Result]) -> Result:

@@ -5,22 +5,27 @@ written once, and the snapshot says which of their decisions are still open. So 
 and what fails to be written is part of the next snapshot.
 """
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
+
+import numpy as np
 
 from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.file import contents_of
 from driftbandits.agents.file_changes import Contents
-from driftbandits.agents.segments import NewSegment, open_rows
+from driftbandits.agents.segments import NewSegment
+
+MOST_NEW = 128  # segments at a time, as their ids are copied: half a million of them
 
 
 class NextSnapshot(NamedTuple):
     """A snapshot that is to be written, after its new segments."""
 
     seq: int
-    contents: Contents
     new: list[NewSegment]
     segments: set[int]  # the numbers of all of them
+    contents: Contents | None  # None if more segments have to be written before
 
 
 class SnapshotPlan:
@@ -32,21 +37,23 @@ class SnapshotPlan:
 
     def next(self, book: DecisionBook, seq: int) -> NextSnapshot:
         """On the engine's thread: only what may change is copied."""
-        new: list[NewSegment] = []
-        listed: list[tuple[int, int]] = []
-        number = max(self._stored, default=0)
-        for block in book.open.blocks:
-            if block.segment is None:
-                number += 1
-                new.append(NewSegment(number, block, block.columns.ids.copy()))
-            listed.append((block.segment or number, block.count))
-        segments = {each for each, _ in listed}
-        self._stored |= segments
+        blocks = book.open.blocks
+        missing = [block for block in blocks if block.segment is None]
+        numbers = itertools.count(max(self._stored, default=0) + 1)
+        new = [
+            NewSegment(number, block, block.columns.ids.copy())
+            for number, block in zip(numbers, missing[:MOST_NEW], strict=False)
+        ]
+        self._stored.update(segment.number for segment in new)
+        if len(missing) > MOST_NEW:
+            return NextSnapshot(seq, new, set(), None)
+        numbers_of_new = {segment.block: segment.number for segment in new}
+        listed = [(block.segment or numbers_of_new[block], block.count) for block in blocks]
         about, arrays = contents_of(book, [book.open.newest])
-        if listed:
+        if blocks:
             about |= {"segments": listed}
-            arrays |= {"open_rows": open_rows(book.open.blocks)}
-        return NextSnapshot(seq, Contents(about, arrays), new, segments)
+            arrays |= {"is_open": np.concatenate([block.columns.is_open for block in blocks])}
+        return NextSnapshot(seq, new, {number for number, _ in listed}, Contents(about, arrays))
 
     def written(self, snapshot: NextSnapshot) -> list[int]:
         """Gives the numbers of segments that neither this snapshot nor the one before needs."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from driftbandits.agents.file_bytes import packed
-from driftbandits.agents.segments import NewSegment, packed_segment
+from driftbandits.agents.file_changes import Contents
+from driftbandits.agents.segments import NewSegment, packed_segment, packed_snapshot
 from driftbandits.error_text import first_line
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.snapshot_plan import NextSnapshot
@@ -70,17 +70,23 @@ class SnapshotWriter:
                 break
             together: list[Taken] = []
             while changed and len(together) < TOGETHER and bytes_of(together) < BYTES_TOGETHER:
-                live = changed.pop(0)
-                snapshot = live.snapshot()
-                if self._write_segments(live, snapshot.new, end):
-                    together.append(taken(live, snapshot))
+                together += self._last_of(changed.pop(0), end)
             if together:
                 self._write(together)
 
+    def _last_of(self, live: LiveBandit, end: float) -> list[Taken]:
+        """One, or none if not all of its segments could be written."""
+        while True:
+            snapshot = live.snapshot()
+            if not self._write_segments(live, snapshot.new, end):
+                return []
+            if snapshot.contents:
+                return [taken(live, snapshot, snapshot.contents)]
+
     def _write_one(self, live: LiveBandit, snapshot: NextSnapshot) -> None:
         try:
-            if self._write_segments(live, snapshot.new):
-                self._write([taken(live, snapshot)])
+            if self._write_segments(live, snapshot.new) and snapshot.contents:
+                self._write([taken(live, snapshot, snapshot.contents)])
         except Exception:
             log.exception("no snapshot of %r", live.row.name)
         finally:
@@ -156,8 +162,9 @@ def grouped(new: list[NewSegment]) -> Iterator[Group]:
         yield group
 
 
-def taken(live: LiveBandit, snapshot: NextSnapshot) -> Taken:
-    return Taken(live, snapshot, Snapshot(live.lease, snapshot.seq, packed(snapshot.contents)))
+def taken(live: LiveBandit, snapshot: NextSnapshot, contents: Contents) -> Taken:
+    row = Snapshot(live.lease, snapshot.seq, packed_snapshot(contents))
+    return Taken(live, snapshot, row)
 
 
 def bytes_of(together: list[Taken]) -> int:

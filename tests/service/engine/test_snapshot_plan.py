@@ -13,7 +13,7 @@ from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.file_bytes import packed, unpacked
 from driftbandits.agents.file_changes import Contents
 from driftbandits.agents.requests import Request
-from driftbandits.service.engine import snapshot_writer
+from driftbandits.service.engine import snapshot_plan, snapshot_writer
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.reviver import newest_book, revive
 from driftbandits.service.engine.snapshot_writer import SnapshotWriter
@@ -43,9 +43,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 class Played:
     """A bandit at work."""
 
-    def __init__(self, store: Store, **config: Any) -> None:
+    def __init__(self, store: Store, name: str = "shop", **config: Any) -> None:
         self.store, self.now = store, 1.0
-        row = store.create_bandit("shop", {**CONFIG, **config})
+        row = store.create_bandit(name, {**CONFIG, **config})
         self.live = revive(store, row, store.claim(row.id, "one", "http://one", 60.0)).live
         self.writer = SnapshotWriter(store, Metrics(), None)
 
@@ -287,6 +287,23 @@ def test_decisions_go_on_while_a_snapshot_is_written(store: Store) -> None:
     assert_same(newest_book(store, played.live.row)[0], played.live.book)
 
 
+def test_many_new_segments_are_written_a_few_at_a_time(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(snapshot_plan, "MOST_NEW", 4)
+    played = Played(store)
+    played.decide(12 * ROWS)
+    found = []
+    for number in range(3):
+        played.snapshot()
+        found.append((len(segments(played)), played.live.snapshot_seq))
+        played.reward(number, 100 + number)  # others go on between
+    assert found == [(4, 0), (8, 0), (11, 12 * ROWS + 4)]
+    assert_same(revived(played).book, played.live.book)
+    last = Played(store, name="last")
+    last.decide(12 * ROWS)
+    last.writer.write_last([last.live])
+    assert_same(newest_book(store, last.live.row)[0], last.live.book)
+
+
 def test_when_the_time_is_over_segments_wait_for_the_next_start(
     store: Store, monkeypatch, caplog
 ) -> None:
@@ -321,7 +338,7 @@ HEADS = {
     "segments": lambda blob: blob_of(blob, segments=[[1, 32]]),
     "no such segment": lambda blob: blob_of(blob, segments=[[77, 32]]),
     "nonsense": lambda blob: blob_of(blob, segments=7),
-    "bits": lambda blob: arrays_of(blob, open_rows=lambda bits: bits[:5]),
+    "bits": lambda blob: arrays_of(blob, is_open=lambda bits: bits[:5]),
     "arms": lambda blob: blob_of(blob, arms=["x", "y"]),
 }
 
@@ -384,7 +401,7 @@ def test_one_that_does_not_fit_the_events_after_it_is_not_used(store: Store, cap
         bits[200 // 8] ^= 0x80
         return bits
 
-    wrong = blob_of(arrays_of(blob, open_rows=close), decisions=313)
+    wrong = blob_of(arrays_of(blob, is_open=close), decisions=313)
     with store._writing() as connection:
         connection.execute(sa.text("UPDATE snapshots SET blob = :blob"), {"blob": wrong})
     assert_same(revived(played).book, played.live.book)
