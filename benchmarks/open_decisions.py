@@ -3,8 +3,8 @@
 Opens N decisions of a bandit with ten arms, with ids as the service makes them, and prints what
 they take in memory and on disk, for how long a snapshot keeps the thread that decides, and how long
 it takes to come back from it. Every policy has a process of its own. There is no log: a bandit that
-comes back would also replay the events since its snapshot. Times are those on the core, which a busy
-machine changes least.
+comes back would also replay the events since its snapshot. Times are those on the core, which a
+busy machine changes least.
 """
 
 import argparse
