@@ -83,6 +83,8 @@ class Block:
         columns, (arms, laws, tickets), count = self.columns, made, len(ids)
         if not self.count:
             self.first = first
+        elif first != self.first + self.count:  # those in between were closed
+            self._is_dense = False
         rows: Any = slice(self.count, self.count + count)
         numbers: Any = range(first, first + count)
         values: Any = ids

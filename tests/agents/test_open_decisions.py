@@ -121,6 +121,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(open_decisions, name, size)
 
 
+def test_new_ones_are_found_behind_those_that_were_closed(small: None) -> None:
+    both = Both()
+    both.add(SIZES["MOST_ROWS"], is_shared=False)
+    both.remove(list(both.model)[3:])
+    for _ in range(20):
+        both.add(1, is_shared=False)
+        both.check()
+
+
 def in_memory(open: OpenDecisions) -> int:
     """Bytes of the tickets and probabilities of full blocks."""
     return sum(block.tables.nbytes for block in open.blocks)

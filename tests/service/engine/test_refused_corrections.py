@@ -1,5 +1,6 @@
 """A correction that the policy cannot learn is refused, and changes nothing."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from driftbandits.agents.requests import Request
 from driftbandits.service.engine.commands import Correct, Decide, Reward
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.store.store import Store
+from tests.browser import eventually
 from tests.service.engine.test_corrections import log_of, look
 from tests.service.engine.test_engine import CONFIG, all_of, codes, play, taken_over
 
@@ -119,7 +121,7 @@ def test_one_that_could_not_be_logged_is_not_acknowledged(store: Store) -> None:
         taken_over(store)
         answers = await all_of(engine.submit("shop", Correct("0", 0.5)))
         assert codes(answers) == ["moving"]
-        assert "shop" not in engine.live_bandits
+        await asyncio.to_thread(eventually, lambda: "shop" not in engine.live_bandits)
 
     play(store, story)
     assert "correction" not in [event.kind for event in log_of(store)]
