@@ -64,7 +64,11 @@ class Arms:
         if isinstance(available, str) or not isinstance(available, Iterable):
             check.fail("available", "a list of names", available)
         mask = np.zeros_like(self._active)
-        mask[[self._slot(name) for name in available]] = True
+        try:
+            places = [self._slots[name] for name in available]
+        except (KeyError, TypeError):
+            places = [self._slot(name) for name in available]  # says what is wrong
+        mask[places] = True
         mask &= self._active
         if not mask.any():
             check.fail("available", "a list with at least one active arm", list(available))

@@ -26,6 +26,7 @@ from driftbandits.agents.wide_tables import InFile, InMemory
 
 FIRST_ROWS, MOST_ROWS, LEAST_ROWS = 64, 4096, 16  # of a block
 BLOCK_BYTES = 2**21  # of the tickets and probabilities of a block, about
+AT_ONCE = 3  # blocks that go to the file together
 MEMORY_BYTES = 2**26  # of those that are kept in memory; older ones go to a file
 
 
@@ -229,7 +230,9 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     def _keep(self, block: Block) -> None:
         """In memory, and an older one in the file, where there are too many."""
         self._memory.append(block)
-        while sum(each.tables.nbytes for each in self._memory) > MEMORY_BYTES:
+        for _ in range(AT_ONCE):  # after a full disk there may be many
+            if sum(each.tables.nbytes for each in self._memory) <= MEMORY_BYTES:
+                return
             oldest = self._memory[0]
             assert isinstance(oldest.tables, InMemory)
             try:

@@ -42,8 +42,10 @@ class Background:
         self.deleter.stop()
         self.rebuilder.stop()
         self._end_threads()
-        self.snapshots.write_last(live_bandits.values())
-        self.leases.release()
+        try:
+            self.snapshots.write_last(live_bandits.values())
+        finally:
+            self.leases.release()
 
     def _end_threads(self) -> None:
         """Waits for what is being written or revived, but not for long: the log has everything."""

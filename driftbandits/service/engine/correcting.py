@@ -17,6 +17,7 @@ from driftbandits.agents.reward_verdicts import OUT_OF_RANGE, reason_against
 from driftbandits.error_text import first_line
 from driftbandits.logs.replay import RefusedRewardError
 from driftbandits.service import errors
+from driftbandits.service.engine.commands import Call
 from driftbandits.service.engine.live_bandit import Find, LiveBandit
 from driftbandits.service.engine.reviver import from_log_alone, new_live_bandit, replay_rest
 from driftbandits.service.errors import ApiError
@@ -44,6 +45,7 @@ class Correction(NamedTuple):
 class Rebuilt(NamedTuple):
     """A bandit with a correction that is not in its log yet, or why there is none."""
 
+    call: Call  # who asked for it
     before: LiveBandit
     after: LiveBandit | ApiError
     correction: Correction
@@ -80,19 +82,34 @@ def checked_correction(live: LiveBandit, id: str, reward: float | None, find: Fi
 
 
 class Rebuilder:
-    """Reads whole logs, which may take long: on a thread of its own, so that no others wait."""
+    """Reads whole logs, which may take long: on a thread of its own, so that no others wait.
+
+    One at a time: bandits whose corrections come meanwhile go on, and are rebuilt afterwards.
+    """
 
     def __init__(self, store: Store, report: Callable[[Rebuilt], None]) -> None:
         self._store, self._report = store, report
         self._thread = ThreadPoolExecutor(1, "driftbandits-rebuilding")
+        self.is_busy = False
+        self.put_off: list[Call] = []  # corrections that wait for their turn
 
-    def rebuild_soon(self, live: LiveBandit, correction: Correction) -> None:
-        self._thread.submit(self._rebuild, live, correction)
+    def rebuild_soon(self, call: Call, live: LiveBandit, correction: Correction) -> None:
+        self.is_busy = True
+        self._thread.submit(self._rebuild, call, live, correction)
+
+    def end(self) -> list[Call]:
+        """The corrections that may be asked for again, as the thread has nothing to do."""
+        self.is_busy = False
+        return self.forget()
+
+    def forget(self) -> list[Call]:
+        calls, self.put_off = self.put_off, []
+        return calls
 
     def stop(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _rebuild(self, live: LiveBandit, correction: Correction) -> None:
+    def _rebuild(self, call: Call, live: LiveBandit, correction: Correction) -> None:
         assert correction.event
         try:
             found: LiveBandit | ApiError = rebuilt(self._store, live, correction.event)
@@ -104,7 +121,7 @@ class Rebuilder:
         except Exception:
             log.exception("bandit %r cannot be rebuilt", live.row.name)
             found = errors.broken_policy(live.row.name)
-        self._report(Rebuilt(live, found, correction))
+        self._report(Rebuilt(call, live, found, correction))
 
 
 def rebuilt(store: Store, live: LiveBandit, correction: Event) -> LiveBandit:

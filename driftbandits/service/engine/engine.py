@@ -111,7 +111,8 @@ class Engine:
     def _is_over(self) -> bool:
         if not self._stopped.is_set() or self._turns or not self._inbox.empty():
             return False
-        return all(call.answer.done() for call in self._waiting.all())
+        waiting = [*self._waiting.all(), *self._background.rebuilder.put_off]
+        return all(call.answer.done() for call in waiting)
 
     def _round(self, items: list[Any]) -> None:
         calls = [item for item in items if isinstance(item, Call)]
@@ -135,6 +136,7 @@ class Engine:
         self._committer.finish()  # these are answered when they are written
         self.live_bandits.clear()
         calls = [*calls, *self._turns.clear(), *self._waiting.clear()]
+        calls += self._background.rebuilder.forget()
         self._send_replies([Reply(call, errors.internal()) for call in calls])
 
     def _take_in(self, loaded: Loaded) -> list[Call]:
@@ -150,19 +152,19 @@ class Engine:
 
     def _take_in_rebuilt(self, rebuilt: Rebuilt) -> list[Call]:
         """Its correction is logged now or, where it is refused, the bandit goes on as it was."""
-        before, after, correction = rebuilt
-        if before.row.name not in self._waiting:
-            return []
-        first, *calls = self._waiting.end(before.row.name)
-        if isinstance(after, ApiError):
-            self.live_bandits[before.row.name] = before
-            self._send_replies([Reply(first, after)])
-            return calls
-        self.live_bandits[after.row.name] = after
+        first, before, after, correction = rebuilt
+        again = self._background.rebuilder.end()
+        if not self._waiting.is_first(first.bandit, first):  # any more: a round has failed
+            return again
         self._finish()
-        served = Served(after, [Reply(first, correction.result)], after.to_be_written())
-        self._committer.write([served], in_background=False)
-        return calls
+        if isinstance(after, ApiError):
+            self.live_bandits[first.bandit] = before
+            self._send_replies([Reply(first, after)])
+        else:
+            self.live_bandits[first.bandit] = after
+            served = Served(after, [Reply(first, correction.result)], after.to_be_written())
+            self._committer.write([served], in_background=False)
+        return self._waiting.end(first.bandit)[1:] + again
 
     def _serve(self, calls: list[Call]) -> None:
         if self._committer.is_done() or not all(is_quick(call.command) for call in calls):
@@ -271,11 +273,16 @@ class Engine:
         if self.live_bandits.get(name) is not live:  # it has failed, and must be revived first
             self._inbox.put(call)
             return
-        correction = correction_of(live, *command, self._find)
+        correction, rebuilder = (
+            correction_of(live, *command, self._find),
+            self._background.rebuilder,
+        )
         if correction.event is None:
             self._send_replies([Reply(call, correction.result)])
+        elif rebuilder.is_busy:
+            rebuilder.put_off.append(call)
         else:
-            self._background.rebuilder.rebuild_soon(live, correction)
+            rebuilder.rebuild_soon(call, live, correction)
             self._drop(name, live.lease)
             self._waiting.begin(name, [call])
 

@@ -25,6 +25,9 @@ class WaitingCalls:
         waiting += calls[:room]
         return calls[room:]
 
+    def is_first(self, bandit: str, call: Call) -> bool:
+        return self._calls.get(bandit, [])[:1] == [call]
+
     def end(self, bandit: str) -> list[Call]:
         """Those that have waited."""
         return self._calls.pop(bandit)

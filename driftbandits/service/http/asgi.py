@@ -14,6 +14,7 @@ from driftbandits.service import errors
 from driftbandits.service.http.app import Service
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
+    ABORT,
     WHOLE_RESPONSE,
     ClientDisconnected,
     Limits,
@@ -174,6 +175,7 @@ class AsgiApp:
                 raise
             if not request.caller_left:
                 log.warning("an answer was cut off, as its caller did not read it")
+                abort(scope)
         finally:
             self._answering.discard(request)
 
@@ -233,6 +235,13 @@ def send_whole(response: Response, request: AsgiRequest, scope: Scope) -> bool:
     if whole is None or response.stream is not None or request.method == "HEAD":
         return False
     return whole(response.status, headers_of(response), response.body)
+
+
+def abort(scope: Scope) -> None:
+    """Ends the connection, where the server can: it would wait for the caller without a limit."""
+    end = scope.get("extensions", NO_EXTENSIONS).get(ABORT)
+    if end is not None:
+        end()
 
 
 async def send_response(response: Response, request: AsgiRequest, send: Send) -> None:

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError
 from driftbandits.service.http.protocol import (
+    ABORT,
     DEFAULT_LIMITS,
     WHOLE_RESPONSE,
     error_response,
@@ -32,6 +33,7 @@ class Connection(HttpToolsProtocol):
     """
 
     head_seconds = DEFAULT_LIMITS.head_seconds
+    answer_seconds = DEFAULT_LIMITS.answer_seconds
     linger_seconds = 2.0  # for a caller to read the last answer, or to send what nobody wants
     check_seconds = 1.0  # between two looks at the clock, as a timer for each request would be slow
 
@@ -41,7 +43,7 @@ class Connection(HttpToolsProtocol):
         self._answering: Any = None  # the last request that was begun; others may wait behind it
         self._discards_input = self._has_ended = False
         self._awaited: object = None
-        self._extensions = {WHOLE_RESPONSE: self._send_whole}
+        self._extensions = {WHOLE_RESPONSE: self._send_whole, ABORT: self._abort}
 
     # Life of the connection
 
@@ -85,7 +87,10 @@ class Connection(HttpToolsProtocol):
 
     def _wait_for(self) -> tuple[object, float]:
         """What the caller is to do next, and within how many seconds."""
-        if self._has_ended or self.transport.is_closing():
+        is_over = self._has_ended or self.transport.is_closing()
+        if (is_over or self._is_idle()) and self.transport.get_write_buffer_size():
+            return "read", self.answer_seconds
+        if is_over:
             return "end", self.linger_seconds
         if not self._is_idle():
             return "answer", inf  # the application has limits for it
@@ -174,6 +179,9 @@ class Connection(HttpToolsProtocol):
         if cycle.scope["http_version"] == "1.0":
             cycle.waiting_for_100_continue = False  # which it does not know
         super()._start_asgi_task(cycle, app)
+
+    def _abort(self) -> None:
+        self.transport.abort()
 
     def _send_whole(self, status: int, headers: Headers, body: bytes) -> bool:
         """In one write: a second system call would take as long as all else that is done here.

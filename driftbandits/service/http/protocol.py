@@ -34,6 +34,7 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS = Limits()
 # An extension of ASGI that `Connection` has: sends status, headers and body at once, if it can.
 WHOLE_RESPONSE = "driftbandits.whole_response"
+ABORT = "driftbandits.abort"
 
 
 class ClientDisconnected(Exception):  # noqa: N818  # as in starlette: not an error of ours

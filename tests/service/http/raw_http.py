@@ -38,13 +38,14 @@ Respond = Callable[[Request], Awaitable[Response]]
 
 
 class PatientConnection(Connection):
-    head_seconds, check_seconds = PATIENT.head_seconds, SOON / 5
+    head_seconds = answer_seconds = PATIENT.head_seconds
+    check_seconds = SOON / 5
 
 
 class HastyConnection(Connection):
     """Where nothing may take long."""
 
-    head_seconds = linger_seconds = SOON
+    head_seconds = linger_seconds = answer_seconds = SOON
     check_seconds = SOON / 5
 
 

@@ -4,7 +4,9 @@ import socket
 from collections.abc import Callable
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from driftbandits.service.http.connection import Connection
 from tests.service.http.raw_http import (
     ECHO,
     GET,
@@ -147,3 +149,9 @@ def test_an_answer_that_fails_is_cut(server: Server) -> None:
         rest = caller.rest()
         assert b"one" in rest
         assert b"\r\n0\r\n" not in rest
+
+
+@pytest.mark.parametrize("name", ["_start_asgi_task", "_should_upgrade", "on_response_complete"])
+def test_uvicorn_has_what_is_done_otherwise(name: str) -> None:
+    """Under another name, its own would be called instead of ours, and nobody would notice."""
+    assert getattr(HttpToolsProtocol, name) is not getattr(Connection, name)

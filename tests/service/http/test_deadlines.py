@@ -1,5 +1,6 @@
 """Deadlines and the graceful close: what takes too long is ended, what was accepted is answered."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,8 +108,19 @@ def test_an_answer_must_be_read_soon(hasty_server: Server, path: bytes, waits: b
     assert ("ended" in hasty_server.seen) == path.startswith(b"parts")
 
 
+def test_nor_may_a_further_answer_wait_for_its_reader(hasty_server: Server) -> None:
+    not_begun = "ASGI callable returned without starting response."
+    hasty_server.logged = [CUT_OFF[0], not_begun]
+    with hasty_server.call(b"") as caller:
+        hasty_server.only()
+        caller.sendall(2 * (GET % b"large"))
+        hasty_server.until_seen("large", "large")
+        hasty_server.until_idle()
+        assert caller.count_rest() < 2 * LARGE
+
+
 class BriefConnection(PatientConnection):
-    linger_seconds = SOON
+    linger_seconds, answer_seconds = SOON, 20 * SOON
 
 
 @pytest.fixture(params=LOOPS)
@@ -138,3 +150,14 @@ def test_a_stop_has_an_end(stopping: Server, path: bytes) -> None:
         stopping.stop()
         stopping.until_idle()
     assert stopping.seen in (["wait", "cancelled"], ["parts", "ended"], ["large"])
+
+
+def test_a_large_last_answer_may_take_its_time(stopping: Server) -> None:
+    """Longer than a caller has who need not read any more."""
+    with stopping.call(
+        GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") % b"large"
+    ) as caller:
+        stopping.until_seen("large")
+        time.sleep(10 * SOON)
+        assert caller.count_rest() > LARGE
+    stopping.stop()
