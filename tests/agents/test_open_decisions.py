@@ -166,7 +166,10 @@ def test_on_a_full_disk_they_stay_in_memory(small: None, monkeypatch) -> None:
     both.check()
     assert in_memory(both.real) > SIZES["MEMORY_BYTES"]
     monkeypatch.setattr(SpillFile, "write", write)
-    both.add(32, is_shared=False)
+    before = in_memory(both.real)
+    both.add(SIZES["MOST_ROWS"], is_shared=False)
+    assert SIZES["MEMORY_BYTES"] < in_memory(both.real) < before, "a few blocks at a time"
+    both.add(160, is_shared=False)
     both.check()
     assert in_memory(both.real) <= SIZES["MEMORY_BYTES"]
 

@@ -81,6 +81,7 @@ def test_refused_requests_are_forgotten_at_once(tmp_path: Path) -> None:
         await ask("POST", "/v1/bandits", body)
         await ask("POST", "/v1/bandits/shop/decisions", {"id": "x"})
         with without_collector():
+            before = count("Request")  # also of other tests
             for _ in range(20):
                 unknown = await ask("POST", "/v1/bandits/shop/rewards", {"id": "y", "reward": 1})
                 large = await ask("POST", "/v1/bandits/shop/rewards", {"id": "x", "reward": 9})
@@ -88,7 +89,7 @@ def test_refused_requests_are_forgotten_at_once(tmp_path: Path) -> None:
                 again = await ask("POST", "/v1/bandits", {**body, "policy": "ucb"})
                 told = [unknown.status, large.status, nobody.status, again.status]
                 assert told == [404, 422, 404, 409]
-            assert count("Request") == 0
+            assert count("Request") <= before
 
     with_service(tmp_path, work)
 
