@@ -2,8 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,20 +15,13 @@ from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.reviver import Reviver, revive
 from driftbandits.service.engine.turns import Work
 from driftbandits.service.store.store import Store
-from tests.service.engine.test_engine import CONFIG, all_of, codes, play
-from tests.service.engine.test_turns import Held
+from tests.service.engine.test_engine import all_of, codes, play
+from tests.service.engine.test_turns import Held, store
+
+__all__ = ["store"]  # a fixture: pytest finds it by name
 
 MANY = 40
 PATIENCE = 30.0  # seconds, half of what a caller would wait
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/bandits.sqlite")
-    for name in ("busy", "other"):
-        store.create_bandit(name, CONFIG)
-    yield store
-    store.close()
 
 
 @pytest.fixture(autouse=True)

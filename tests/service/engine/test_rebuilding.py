@@ -2,8 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,29 +12,23 @@ from driftbandits.service.engine.commands import Correct, Decide, Reward
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.engine.reviver import Reviver
 from driftbandits.service.store.store import Store
-from tests.service.engine.test_engine import CONFIG, all_of, codes, play
+from tests.service.engine.test_engine import all_of, codes, play
 from tests.service.engine.test_failed_rounds import fails_once
+from tests.service.engine.test_turns import store
+
+__all__ = ["store"]  # a fixture: pytest finds it by name
 
 PATIENCE = 30.0  # seconds, half of what a caller would wait
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path}/bandits.sqlite")
-    for name in ("slow", "other"):
-        store.create_bandit(name, CONFIG)
-    yield store
-    store.close()
-
-
 class Held:
-    """The bandit `slow` is rebuilt when it is set free."""
+    """The bandit `busy` is rebuilt when it is set free."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rebuilt, self.begun, self.free = correcting.rebuilt, threading.Event(), threading.Event()
 
         def wait_and_rebuild(store: Store, live: Any, event: Any) -> Any:
-            if live.row.name == "slow":
+            if live.row.name == "busy":
                 self.begun.set()
                 assert self.free.wait(PATIENCE)
             return rebuilt(store, live, event)
@@ -45,7 +37,7 @@ class Held:
 
 
 async def with_a_reward(engine: Engine) -> None:
-    for name in ("slow", "other"):
+    for name in ("busy", "other"):
         await engine.submit(name, Decide([Request(id="1")]))
         await engine.submit(name, Reward([("1", 1.0)]))
 
@@ -64,7 +56,7 @@ def test_a_bandit_goes_on_until_it_can_be_rebuilt(store: Store, monkeypatch) -> 
     async def story(engine: Engine) -> None:
         await with_a_reward(engine)
         held = Held(monkeypatch)
-        first = engine.submit("slow", Correct("1", 0.0))
+        first = engine.submit("busy", Correct("1", 0.0))
         assert await asyncio.to_thread(held.begun.wait, PATIENCE)
         second = engine.submit("other", Correct("1", 0.0))
         (made,) = await decide(engine, "other", "2")
@@ -75,7 +67,7 @@ def test_a_bandit_goes_on_until_it_can_be_rebuilt(store: Store, monkeypatch) -> 
             assert (await asyncio.wait_for(correction, PATIENCE)).reward == 0.0
 
     play(store, story)
-    assert corrections(store, "slow") == corrections(store, "other") == ["1"]
+    assert corrections(store, "busy") == corrections(store, "other") == ["1"]
 
 
 def test_a_bandit_that_was_rebuilt_too_late_answers_nobody(store: Store, monkeypatch) -> None:
@@ -90,18 +82,18 @@ def test_a_bandit_that_was_rebuilt_too_late_answers_nobody(store: Store, monkeyp
             return claim(reviver, name)
 
         monkeypatch.setattr(Reviver, "_claim", wait_and_claim)
-        correction = engine.submit("slow", Correct("1", 0.0))
+        correction = engine.submit("busy", Correct("1", 0.0))
         assert await asyncio.to_thread(held.begun.wait, PATIENCE)
         put_off = engine.submit("other", Correct("1", 0.0))
         fails_once(monkeypatch, Engine, "_commit")
         failing = decide(engine, "other", "2")
         failed = await asyncio.wait_for(all_of(correction, put_off, failing), PATIENCE)
         assert codes(failed) == ["internal"] * 3
-        behind = asyncio.create_task(decide(engine, "slow", "3"))
+        behind = asyncio.create_task(decide(engine, "busy", "3"))
         held.free.set()
         await decide(engine, "other", "4")
         claiming.set()
         assert [made.id for made in await behind] == ["3"]
 
     play(store, story)
-    assert corrections(store, "slow") == corrections(store, "other") == []
+    assert corrections(store, "busy") == corrections(store, "other") == []
