@@ -5,7 +5,7 @@ are committed. The log is its memory of past decisions.
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,7 +71,8 @@ class LiveBandit:
         """`decide` step by step; nothing else may be asked of the bandit meanwhile."""
         past = self.past(find, [r.id for each in callers for r in each if r.id is not None])
         batch = DecisionBatch({}, {})
-        ids = [self._admit(batch, each, past) for each in callers]
+        new = new_ids(sum(map(len, callers)))
+        ids = [self._admit(batch, each, new, past) for each in callers]
         while self.expire_some(now, room=len(batch.new)):
             yield
         try:
@@ -120,10 +121,13 @@ class LiveBandit:
         del self.events[len(self.events) - len(made) :]
 
     def _admit(
-        self, batch: DecisionBatch, requests: Sequence[DecisionRequest], past: Past
+        self,
+        batch: DecisionBatch,
+        requests: Sequence[DecisionRequest],
+        new: Iterator[str],
+        past: Past,
     ) -> list[str] | ApiError:
-        """The ids of one caller's decisions."""
-        new = new_ids(len(requests))
+        """The ids of one caller's decisions; where it has none, the next new ones."""
         ids = [request.id or next(new) for request in requests]
         try:
             self.book.admit(batch, ids, requests, past)

@@ -153,17 +153,15 @@ class Service:
         if self.metrics.now_in_flight > self.limits.in_flight and handler not in ALWAYS_SERVED:
             raise errors.too_busy("too many requests in flight")
         self._keyring.check_origin(request.header(b"host"), request.header(b"origin"))
-        if endpoint.route.role:
-            await self._check_key(request, endpoint.route.role)
+        role = endpoint.route.role
+        if role:
+            key = request.header(b"authorization")
+            if not self._keyring.check_cached(key, role):
+                await asyncio.to_thread(self._keyring.check, key, role)
         if endpoint.decoder is None:
             return await endpoint.handler(request, None)
         await request.wait_for_body()
         return await endpoint.handler(request, decode_body(endpoint.decoder, request.body))
-
-    async def _check_key(self, request: Request, role: str) -> None:
-        header = request.header(b"authorization")
-        if not self._keyring.check_cached(header, role):
-            await asyncio.to_thread(self._keyring.check, header, role)
 
 
 def endpoints(handlers: Handlers) -> dict[str, dict[str, Endpoint]]:

@@ -15,6 +15,7 @@ from driftbandits.service.http.app import Service
 from driftbandits.service.http.keyring import LOOPBACK
 from driftbandits.service.http.protocol import (
     ABORT,
+    WHOLE_BODY,
     WHOLE_RESPONSE,
     ClientDisconnected,
     Limits,
@@ -45,18 +46,31 @@ class AsgiRequest(Request):
     """Its body is read from the server when the service waits for it, and not before."""
 
     __slots__ = (
-        "_deadline_passed", "_limits", "_loop", "_receive", "_task", "caller_left", "deadline",
+        "_deadline_passed", "_limits", "_loop", "_receive", "_task", "_whole_body", "caller_left",
+        "deadline",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, limits: Limits, loop: asyncio.AbstractEventLoop
+    ) -> None:
         headers, query = dict(scope["headers"]), scope.get("query_string", b"")
         super().__init__(scope["method"], raw_path_of(scope), headers, query)
-        self._receive, self._limits = receive, limits
-        self._task, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+        self._receive, self._limits, self._loop = receive, limits, loop
+        self._whole_body = scope.get("extensions", NO_EXTENSIONS).get(WHOLE_BODY)
+        self._task = asyncio.current_task(loop)
         self._deadline_passed = self.caller_left = False
         self.allow_answer()
 
     async def wait_for_body(self) -> None:
+        body = self._whole_body and self._whole_body()
+        if body is None:
+            await self._wait_for_body()
+        elif len(body) > self._limits.body_bytes:
+            raise errors.too_large(self._limits.body_bytes)
+        else:
+            self.body = body
+
+    async def _wait_for_body(self) -> None:
         announced = self.headers.get(b"content-length", b"")
         if announced.isdigit() and int(announced) > self._limits.body_bytes:
             raise errors.too_large(self._limits.body_bytes)
@@ -109,7 +123,8 @@ class AsgiRequest(Request):
     def check_cancelled(self) -> None:
         """There is a response even if the time was up, but none if the server has cancelled it."""
         assert self._task
-        self.is_overdue()
+        if self._deadline_passed:
+            self.is_overdue()
         if self._task.cancelling():
             raise asyncio.CancelledError
 
@@ -133,7 +148,7 @@ class AsgiApp:
             service = stack.enter_context(self._open_service())
             service.start()
             self._opened = stack.pop_all()
-        self._service = service
+        self._service, self._loop = service, asyncio.get_running_loop()
         self._tick()
         return self
 
@@ -158,7 +173,7 @@ class AsgiApp:
         service = self._service
         if service is None:
             raise RuntimeError(NOT_RUNNING)
-        request = AsgiRequest(scope, receive, service.limits)
+        request = AsgiRequest(scope, receive, service.limits, self._loop)
         self._answering.add(request)
         try:
             response = self._answer_itself(scope)

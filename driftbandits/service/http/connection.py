@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -13,7 +14,9 @@ from driftbandits.service.errors import ApiError
 from driftbandits.service.http.protocol import (
     ABORT,
     DEFAULT_LIMITS,
+    WHOLE_BODY,
     WHOLE_RESPONSE,
+    Headers,
     error_response,
     headers_of,
 )
@@ -21,7 +24,10 @@ from driftbandits.service.http.protocol import (
 MAX_HEAD_BYTES = 65_536
 MAX_PIPELINED = 1_000  # requests, which take more memory than the bytes they come from
 
-Headers = list[tuple[bytes, bytes]]
+
+@lru_cache(1000)
+def lines_of(headers: Headers) -> bytes:
+    return b"".join(b"%s: %s\r\n" % header for header in headers)
 
 
 class Connection(HttpToolsProtocol):
@@ -43,7 +49,11 @@ class Connection(HttpToolsProtocol):
         self._answering: Any = None  # the last request that was begun; others may wait behind it
         self._discards_input = self._has_ended = False
         self._awaited: object = None
-        self._extensions = {WHOLE_RESPONSE: self._send_whole, ABORT: self._abort}
+        self._extensions = {
+            WHOLE_BODY: self._take_body,
+            WHOLE_RESPONSE: self._send_whole,
+            ABORT: self._abort,
+        }
 
     # Life of the connection
 
@@ -180,6 +190,14 @@ class Connection(HttpToolsProtocol):
             cycle.waiting_for_100_continue = False  # which it does not know
         super()._start_asgi_task(cycle, app)
 
+    def _take_body(self) -> bytes | None:
+        """None if it is not all here yet, so that the application must wait for it."""
+        cycle = self._answering
+        if cycle.more_body or cycle.disconnected:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        return body
+
     def _abort(self) -> None:
         self.transport.abort()
 
@@ -200,11 +218,9 @@ class Connection(HttpToolsProtocol):
         return True
 
     def _write(self, status: int, headers: Headers, body: bytes, *, closes: bool) -> None:
-        parts = [STATUS_LINE[status]]
-        parts += [b"%s: %s\r\n" % each for each in (*self.server_state.default_headers, *headers)]
-        self.transport.write(
-            b"".join([*parts, b"connection: close\r\n\r\n" if closes else b"\r\n", body])
-        )
+        always = lines_of(tuple(self.server_state.default_headers))
+        end = b"connection: close\r\n\r\n" if closes else b"\r\n"
+        self.transport.write(b"".join((STATUS_LINE[status], always, lines_of(headers), end, body)))
 
     def on_response_complete(self) -> None:
         """As in uvicorn, but without a timer for each request."""

@@ -172,9 +172,11 @@ class Handlers:
 
     # Decisions and rewards
 
-    async def decide(self, request: Request, body: m.NewDecision) -> Response:
+    # Without `async`, as these are called all the time and another coroutine would do nothing.
+
+    def decide(self, request: Request, body: m.NewDecision) -> Awaitable[Response]:
         command = Decide(checked([body]))
-        return await self.ask(request, command, lambda made: json_response(200, made[0]))
+        return self.ask(request, command, lambda made: json_response(200, made[0]))
 
     async def decide_batch(self, request: Request, body: m.NewDecisions) -> Response:
         command = Decide(checked(body.decisions))
@@ -182,14 +184,14 @@ class Handlers:
             request, command, lambda made: json_response(200, m.MadeDecisions(made))
         )
 
-    async def reward(self, request: Request, body: m.NewReward) -> Response:
+    def reward(self, request: Request, body: m.NewReward) -> Awaitable[Response]:
         def answered(statuses: Statuses) -> Response:
             (status,) = statuses
             if isinstance(status, ApiError):
                 raise status
             return json_response(200, {"id": body.id, "reward": body.reward, "status": status})
 
-        return await self.ask(request, Reward([pair(body)]), answered)
+        return self.ask(request, Reward([pair(body)]), answered)
 
     async def reward_batch(self, request: Request, body: m.NewRewards) -> Response:
         def answered(statuses: Statuses) -> Response:

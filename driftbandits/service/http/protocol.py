@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote
 
@@ -19,6 +20,7 @@ log = logging.getLogger("driftbandits.service")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
+Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class Limits(NamedTuple):
@@ -32,7 +34,9 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
-# An extension of ASGI that `Connection` has: sends status, headers and body at once, if it can.
+# Extensions of ASGI that `Connection` has: the body of a request that is all here; sending status,
+# headers and body at once, if it can; ending the connection.
+WHOLE_BODY = "driftbandits.whole_body"
 WHOLE_RESPONSE = "driftbandits.whole_response"
 ABORT = "driftbandits.abort"
 
@@ -92,14 +96,23 @@ class Response(NamedTuple):
     stream: Stream | None = None
 
 
-def headers_of(response: Response) -> list[tuple[bytes, bytes]]:
+def headers_of(response: Response) -> Headers:
     """As they are sent; a stream has no length."""
-    headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
-    if response.content_type is not None:
-        headers.append((b"content-type", response.content_type.encode()))
-    if response.stream is None and response.status != 204:
-        headers.append((b"content-length", b"%d" % len(response.body)))
-    return headers
+    has_length = response.stream is None and response.status != 204
+    length = len(response.body) if has_length else None
+    return encoded_headers(response.headers, response.content_type, length)
+
+
+@lru_cache(1000)
+def encoded_headers(
+    headers: tuple[tuple[str, str], ...], content_type: str | None, length: int | None
+) -> Headers:
+    found = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers]
+    if content_type is not None:
+        found.append((b"content-type", content_type.encode()))
+    if length is not None:
+        found.append((b"content-length", b"%d" % length))
+    return tuple(found)
 
 
 def json_response(status: int, content: Any = None) -> Response:

@@ -4,7 +4,6 @@ import os
 import re
 import sqlite3
 import time
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError
 
 from driftbandits.check import fail
+from driftbandits.service.store.direct import PREPARED_STATEMENTS
 from driftbandits.service.store.outage import Outage
 
 DRIVERS = {
@@ -41,7 +41,6 @@ POSTGRESQL_OPTIONS = {
 }
 POOL_SECONDS = 2.0  # until whoever finds all connections in use is refused
 FILE_SECONDS = 10  # for a locked file
-ROWS_PER_INSERT = (256, 64, 16, 4, 1)  # in SQLite
 VALID_URL = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
@@ -81,7 +80,11 @@ def connect(url: str, read_only: bool = False) -> sa.Engine:
 
 
 def sqlite_engine(url: sa.URL, read_only: bool) -> sa.Engine:
-    options: dict[str, Any] = {"timeout": FILE_SECONDS, **url.query}
+    options: dict[str, Any] = {
+        "timeout": FILE_SECONDS,
+        "cached_statements": PREPARED_STATEMENTS,
+        **url.query,
+    }
     options["timeout"] = float(options["timeout"])
     place = read_only_url(url) if read_only else url.set(query={})
     engine = sa.create_engine(place, connect_args=options)
@@ -89,7 +92,6 @@ def sqlite_engine(url: sa.URL, read_only: bool) -> sa.Engine:
     if not read_only:
         event.listen(engine, "connect", set_pragmas)
     event.listen(engine, "begin", begin_sqlite)
-    event.listen(engine, "do_executemany", insert_rows)
     return engine
 
 
@@ -148,32 +150,6 @@ def begin_sqlite(connection: sa.Connection) -> None:
     """A writer takes the lock before it reads: a reader that then writes would fail at once."""
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def insert_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:
-    """Inserts many rows per statement, as the driver gives up the GIL for each statement."""
-    head, keyword, row = statement.rpartition("VALUES ")
-    first = 0
-    for size in ROWS_PER_INSERT:
-        many = f"{head}{keyword}{', '.join([row] * size)}"
-        for _ in range((len(rows) - first) // size):
-            cursor.execute(many, flattened(rows[first : first + size]))
-            first += size
-    return True
-
-
-def flattened(rows: list[tuple[Any, ...]]) -> list[Any]:
-    """The values of all rows, with bytearray in place of bytes.
-
-    The driver binds a bytearray as it is, but looks for an adapter each time that it binds bytes.
-    """
-    values, width = list(chain.from_iterable(rows)), len(rows[0])
-    for place, value in enumerate(rows[0]):
-        if type(value) is bytes:
-            column = values[place::width]
-            if None not in column:
-                values[place::width] = map(bytearray, column)
-    return values
 
 
 def copy_rows(cursor: Any, statement: str, rows: list[tuple[Any, ...]], context: Any) -> bool:

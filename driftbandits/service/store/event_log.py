@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from driftbandits.service.store.direct import Execute
 from driftbandits.service.store.records import Entry, Event, Found, LoggedDecision
 from driftbandits.service.store.schema import DECISION, OUTCOME, bandits, events
 
@@ -80,7 +81,7 @@ class Writer:
             for fields in (DECISION_FIELDS, OTHER_FIELDS)
         ]
 
-    def append(self, connection: sa.Connection, entries: Iterable[Entry]) -> set[int]:
+    def append(self, execute: Execute, entries: Iterable[Entry]) -> set[int]:
         """Writes what the leases allow; gives the ids of bandits that another worker has now."""
         lost: set[int] = set()
         decisions: list[tuple[Any, ...]] = []
@@ -88,14 +89,14 @@ class Writer:
         for (bandit, epoch), last, new in sorted(entries, key=itemgetter(0)):
             check_order(last, new)
             parameters = (last + len(new), bandit, epoch, last)
-            if connection.exec_driver_sql(self.advance, parameters).rowcount:
+            if execute(self.advance, parameters):
                 decisions += [(bandit, *decision_values(e)) for e in new if e.kind in WITH_BYTES]
                 others += [(bandit, *other_values(e)) for e in new if e.kind not in WITH_BYTES]
             else:
                 lost.add(bandit)
         for (insert, insert_many), rows in zip(self._inserts, (decisions, others), strict=True):
             if rows:
-                connection.exec_driver_sql(insert_many if len(rows) > 1 else insert, rows)
+                execute(insert_many if len(rows) > 1 else insert, rows)
         return lost
 
 

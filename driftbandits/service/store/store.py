@@ -19,6 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from driftbandits.check import fail
 from driftbandits.service.store import deletion, event_log, health, key_table, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
+from driftbandits.service.store.direct import direct_transaction
 from driftbandits.service.store.records import (
     BanditRow,
     Entry,
@@ -188,8 +189,8 @@ class Store:
         second decision or a second outcome for one id is an IntegrityError; then nothing is written
         at all.
         """
-        with self._writing() as connection:
-            return self._writer.append(connection, entries)
+        with direct_transaction(self._engine) as execute:
+            return self._writer.append(execute, entries)
 
     def events(self, bandit: int, after: int, limit: int = 10_000) -> list[Event]:
         """The first `limit` events after a seq, in order."""
