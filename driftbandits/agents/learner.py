@@ -165,7 +165,7 @@ class Learner:
     def _calls(self, available: np.ndarray) -> Iterator[slice]:
         """Rows for one call: not too many, and of one mask where they share probabilities."""
         ends = set(range(0, len(available), TOGETHER)) | {len(available)}
-        if self._programs.still:
+        if self._programs.still and (available != available[0]).any():
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 

@@ -5,6 +5,7 @@ the same.
 """
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -22,37 +23,55 @@ Row = tuple[Any, ...]
 Execute = Callable[[str, Row | list[Row]], int]
 
 
-def direct_transaction(engine: sa.Engine) -> AbstractContextManager[Execute]:
-    is_sqlite = engine.dialect.name == "sqlite"
-    return sqlite_transaction(engine) if is_sqlite else usual_transaction(engine)
+class DirectTransactions:
+    """Of one database, for any thread; with SQLite one after the other, on one connection."""
 
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self._lock = threading.Lock()
+        self._kept: Any = None  # the connection to SQLite
 
-@contextmanager
-def usual_transaction(engine: sa.Engine) -> Iterator[Execute]:
-    with engine.begin() as connection:
-        yield lambda statement, rows: connection.exec_driver_sql(statement, rows).rowcount
+    def begin(self) -> AbstractContextManager[Execute]:
+        return self._with_sqlite() if self._is_sqlite else self._with_sqlalchemy()
 
+    @contextmanager
+    def _with_sqlalchemy(self) -> Iterator[Execute]:
+        with self._engine.begin() as connection:
+            yield lambda statement, rows: connection.exec_driver_sql(statement, rows).rowcount
 
-@contextmanager
-def sqlite_transaction(engine: sa.Engine) -> Iterator[Execute]:
-    connection = engine.raw_connection()
-    try:
-        cursor = connection.cursor()
+    @contextmanager
+    def _with_sqlite(self) -> Iterator[Execute]:
+        with self._lock:
+            self._kept = connection = self._kept or self._engine.raw_connection()
+            cursor = connection.cursor()
 
-        def execute(statement: str, rows: Row | list[Row]) -> int:
-            if isinstance(rows, list):
-                insert_rows(cursor, statement, rows)
-            else:
-                cursor.execute(statement, rows)
-            return cursor.rowcount
+            def execute(statement: str, rows: Row | list[Row]) -> int:
+                if isinstance(rows, list):
+                    insert_rows(cursor, statement, rows)
+                else:
+                    cursor.execute(statement, rows)
+                return cursor.rowcount
 
-        cursor.execute("BEGIN IMMEDIATE")
-        yield execute
-        connection.commit()
-    except sqlite3.Error as error:
-        raise DBAPIError.instance(None, None, error, sqlite3.Error) from error
-    finally:
-        connection.close()  # to the pool, which takes back what was not committed
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                yield execute
+                connection.commit()
+            except BaseException as error:
+                self._close()
+                if isinstance(error, sqlite3.Error):
+                    raise DBAPIError.instance(None, None, error, sqlite3.Error) from error
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        """Gives the connection to the pool, which takes back what was not committed."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
 
 def insert_rows(cursor: Any, statement: str, rows: list[Row]) -> None:

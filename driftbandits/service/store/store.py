@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from driftbandits.check import fail
 from driftbandits.service.store import deletion, event_log, health, key_table, leases, snapshots
 from driftbandits.service.store.database import connect, redacted
-from driftbandits.service.store.direct import direct_transaction
+from driftbandits.service.store.direct import DirectTransactions
 from driftbandits.service.store.records import (
     BanditRow,
     Entry,
@@ -56,6 +56,7 @@ class Store:
         """Opens the database; tables that are missing are created or, if only read, refused."""
         self._engine = connect(url, read_only)
         self._writer = event_log.Writer(self._engine.dialect)
+        self._direct = DirectTransactions(self._engine)
         self._writes = self._engine.execution_options(writes=True)
         self._rows, self._has_corrections = ROWS, True
         self.segments = SegmentTable(self._reading, self._writing)
@@ -189,7 +190,7 @@ class Store:
         second decision or a second outcome for one id is an IntegrityError; then nothing is written
         at all.
         """
-        with direct_transaction(self._engine) as execute:
+        with self._direct.begin() as execute:
             return self._writer.append(execute, entries)
 
     def events(self, bandit: int, after: int, limit: int = 10_000) -> list[Event]:
@@ -301,4 +302,5 @@ class Store:
             connection.execute(health.WRITE)
 
     def close(self) -> None:
+        self._direct.close()
         self._engine.dispose()
