@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -310,7 +311,7 @@ def test_when_the_time_is_over_segments_wait_for_the_next_start(
     played = Played(store)
     played.decide(5 * ROWS)
     clock = iter([0.0, 0.0, 0.0, snapshot_writer.LAST_SECONDS + 1])
-    monkeypatch.setattr(snapshot_writer.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(snapshot_writer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     played.writer.write_last([played.live])
     assert "no time for a snapshot of 'shop'" in caplog.text
     assert 0 < len(segments(played)) < 4

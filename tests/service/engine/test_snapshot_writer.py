@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_when_the_time_is_over_the_rest_stays_in_the_log(store: Store, monkeypat
     monkeypatch.setattr(snapshot_writer, "TOGETHER", 2)
     sizes = count_writes(store, monkeypatch)
     clock = iter([0.0, 0.0, snapshot_writer.LAST_SECONDS + 1])
-    monkeypatch.setattr(snapshot_writer.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(snapshot_writer, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     SnapshotWriter(store, Metrics(), None).write_last(live_bandits)
     assert (snapshots(store), sizes) == ([None, None, 9, None, 4], [2])
     assert "no time for 3 snapshots" in caplog.text
