@@ -1,7 +1,7 @@
 """Lists policies, environments and experiments without importing JAX, so that `list` is quick.
 
-The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name functions, each from a module of its own,
-whose settings and summaries are written there in plain sight.
+The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name modules, each with a function whose
+settings and summary are written there in plain sight.
 """
 
 import ast
@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from driftbandits.check import known
 from driftbandits.choice import write
+from driftbandits.factories import name_of
 
 PACKAGE = resources.files("driftbandits")
 IGNORES = "It ignores the context."  # ends the text of a policy that does
@@ -65,23 +66,16 @@ def functions_of(package: str, table: str) -> dict[str, Any]:
 
 def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
     """For each name in a table: the file of its function, and the function's own name."""
-    tree = parsed(PACKAGE / package / "__init__.py")
-    homes = {
-        alias.name: node.module.removeprefix(f"driftbandits.{package}.")
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
-    named = next(
+    call = next(
         node.value
-        for node in tree.body
+        for node in parsed(PACKAGE / package / "__init__.py").body
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == table
     )
-    assert isinstance(named, ast.Dict)
-    entries = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs(named)}
+    assert isinstance(call, ast.Call)
+    modules: list[str] = ast.literal_eval(call.args[-1])
     return {
-        name: (PACKAGE / package / f"{homes[function].replace('.', '/')}.py", function)
-        for name, function in entries.items()
+        name_of(module): (PACKAGE / package / f"{module.replace('.', '/')}.py", name_of(module))
+        for module in modules
     }
 
 
@@ -141,10 +135,6 @@ def arguments_of(file: Traversable, function: str) -> dict[str, str]:
         else:
             break
     return meanings
-
-
-def pairs(table: ast.Dict) -> list[tuple[ast.expr, ast.expr]]:
-    return [(key, value) for key, value in zip(table.keys, table.values, strict=True) if key]
 
 
 def described(file: Traversable, name: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ LAYERS = [
     Layer(("error_text",), "one-line error messages"),
     Layer(("check",), "checks of what users give, with one grammar for messages"),
     Layer(("choice",), "the notation `name(setting=value)`"),
+    Layer(("factories",), "tables that import what is named in them"),
     Layer(("extras",), "which extra installs a missing module"),
     Layer(("core",), "the vocabulary: problem, policy, decision, environment"),
     Layer(("numerics",), "what several policies or environments share, and random keys"),

@@ -4,6 +4,7 @@ Checking an experiment, planning it and computing its pieces all ask here. A tex
 with every default first, so that the same line is the same text, and the same objects.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from driftbandits.core import Environment, Policy
 from driftbandits.environments import ENVIRONMENTS, build_environment
 from driftbandits.policies import POLICIES, build_policy
 
-TABLES: dict[str, dict[str, Any]] = {"policy": POLICIES, "environment": ENVIRONMENTS}
+TABLES: dict[str, Mapping[str, Any]] = {"policy": POLICIES, "environment": ENVIRONMENTS}
 
 
 def written_out(kind: str, text: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from driftbandits.simulation.traces import Trace
 
@@ -126,6 +125,8 @@ def interval(center: np.ndarray, resamples: np.ndarray, runs: int) -> np.ndarray
     The central 95% of few resampled runs are too narrow. Their distance from the estimate is
     widened by what Student's t and the unbiased variance do to the interval of a mean.
     """
+    from scipy.special import ndtri, stdtrit  # SciPy takes a while
+
     ends = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     student, normal = stdtrit(runs - 1, (1 + LEVEL) / 2), ndtri((1 + LEVEL) / 2)
     return center + (ends - center) * student / normal * np.sqrt(runs / (runs - 1))

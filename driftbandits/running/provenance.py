@@ -26,6 +26,7 @@ NO_NUMBERS = TABLES | {
     "check",
     "choice",
     "extras",
+    "factories",
     "catalogue",
     "simulation.threads",
     "simulation.devices",
