@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftbandits import __version__, check
 from driftbandits.choice import parse
@@ -63,7 +63,7 @@ def fingerprint_of(*modules: str) -> str:
     digest = hashlib.sha256(" ".join(versions).encode())
     for module in sorted(imported_by(modules)):
         digest.update(module.encode())
-        digest.update(ast.dump(without_docstrings(source_of(module))).encode())
+        digest.update(source_of(module).statements.encode())
     return digest.hexdigest()[:16]
 
 
@@ -80,14 +80,12 @@ def imported_by(modules: Iterable[str]) -> set[str]:
 
 
 def imports_of(module: str) -> Iterator[str]:
-    for node in ast.walk(source_of(module)):
-        if not isinstance(node, ast.ImportFrom) or not node.module:
-            continue
-        if node.module == "driftbandits":
-            yield from (alias.name for alias in node.names if path_of(alias.name).exists())
-        elif node.module.startswith("driftbandits."):
-            name = node.module.removeprefix("driftbandits.")
-            inside = [f"{name}.{alias.name}" for alias in node.names]
+    for home, names in source_of(module).imports:
+        if home == "driftbandits":
+            yield from (name for name in names if path_of(name).exists())
+        elif home.startswith("driftbandits."):
+            name = home.removeprefix("driftbandits.")
+            inside = [f"{name}.{imported}" for imported in names]
             yield from [part for part in inside if path_of(part).exists()] or [name]
 
 
@@ -96,8 +94,27 @@ def path_of(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def source_of(module: str) -> ast.Module:
-    return ast.parse(path_of(module).read_text())
+class Source(NamedTuple):
+    """What a fingerprint needs of a module."""
+
+    imports: list[tuple[str, list[str]]]  # `from a import b, c`
+    statements: str
+
+
+def source_of(module: str) -> Source:
+    return parsed(path_of(module).read_text())
+
+
+@cache
+def parsed(text: str) -> Source:
+    """Once per process: most modules are part of every policy's fingerprint."""
+    tree = ast.parse(text)
+    imports = [
+        (node.module, [alias.name for alias in node.names])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+    ]
+    return Source(imports, ast.dump(without_docstrings(tree)))
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:

@@ -184,6 +184,22 @@ def test_a_piece_is_shaped_by_what_it_is_made_of() -> None:
     assert all(provenance.path_of(name).exists() for name in needed | no_numbers)
 
 
+def test_each_module_is_parsed_once(monkeypatch) -> None:
+    provenance.parsed.cache_clear()
+    provenance.fingerprint_of.cache_clear()
+    parsed, parse = [], provenance.ast.parse
+
+    def counted(text: str, *args: object, **more: object) -> object:
+        parsed.append(text)
+        return parse(text, *args, **more)
+
+    monkeypatch.setattr(provenance.ast, "parse", counted)
+    for policy in ("ucb", "thompson", "ucb(scale=2)"):
+        provenance.code_fingerprint(policy, "bernoulli")
+    modules = [text for text in parsed if text.startswith('"""')]  # not "ucb(scale=2)"
+    assert len(modules) == len(set(modules)) > 5
+
+
 def test_settings_do_not_change_the_code() -> None:
     codes = {
         provenance.code_fingerprint(policy, world)
