@@ -1,0 +1,158 @@
+"""How often intervals hold what they promise: `python -m tools.calibration`, some two minutes.
+
+Draws experiments of known mean, and counts in how many the 95% interval of each method holds it,
+and how wide it is. The seed is fixed. What the library uses is the last column.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
+
+from driftbandits.experiments.metrics import interval, resampled_means, resampling_weights
+
+EXPERIMENTS = 4000
+AT_ONCE = 500  # resamples of so many experiments fit into memory
+RUNS = [8, 20, 50, 100, 400]
+TAIL = 0.025
+FAR = 1e9  # standard errors, of a resample whose runs are all the same
+
+Ends = tuple[np.ndarray, np.ndarray]
+Method = Callable[[np.ndarray], Ends]  # (runs, experiments) -> low and high ends
+
+
+class Sample(NamedTuple):
+    """Experiments with a known mean."""
+
+    name: str
+    values: np.ndarray  # (runs, experiments)
+    mean: float
+
+
+def samples(generator: np.random.Generator, runs: int, experiments: int) -> Iterator[Sample]:
+    """The regrets that simulations have: even, skewed, and with a few runs that lock."""
+    shape = runs, experiments
+    yield Sample("normal", generator.normal(size=shape), 0.0)
+    yield Sample("exponential", generator.exponential(size=shape), 1.0)
+    yield Sample("log-normal(1)", generator.lognormal(0, 1, shape), np.exp(0.5))
+    locked = generator.random(shape) < 0.05
+    yield Sample("5% locked", np.where(locked, 10, 1) + generator.normal(0, 0.2, shape), 1.45)
+    world = generator.lognormal(0, 1, shape)
+    first, second = generator.lognormal(0, 0.5, (2, *shape))
+    difference = world * first - 0.8 * world * second
+    yield Sample("paired difference", difference, 0.2 * np.exp(0.5 + 0.125))
+
+
+def percentile(values: np.ndarray) -> Ends:
+    """The central 95% of the resampled means, widened for few runs: up to version 0.10."""
+    low, high = interval(values.mean(axis=0), resampled_means(values), len(values))
+    return low, high
+
+
+def student(values: np.ndarray) -> Ends:
+    mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / len(values) ** 0.5
+    reach = stdtrit(len(values) - 1, 1 - TAIL) * error
+    return mean - reach, mean + reach
+
+
+def bias_corrected(values: np.ndarray) -> Ends:
+    """BCa of Efron (1987), widened for few runs like `percentile`."""
+    runs, mean = len(values), values.mean(axis=0)
+    away = values - mean
+    moved = np.sort(resampled_means(away), axis=0)
+    bias = ndtri(np.clip((moved < 0).mean(axis=0), 1e-4, 1 - 1e-4))
+    acceleration = (away**3).sum(axis=0) / 6 / (away**2).sum(axis=0) ** 1.5
+    normal = stdtrit(runs - 1, 1 - TAIL) * (runs / (runs - 1)) ** 0.5
+
+    def end(sign: int) -> np.ndarray:
+        level = bias + sign * normal
+        share = ndtr(bias + level / (1 - acceleration * level))
+        place = np.rint(share * (len(moved) - 1)).astype(int)
+        return mean + np.take_along_axis(moved, place[None], axis=0)[0]
+
+    return end(-1), end(1)
+
+
+def bootstrap_t(values: np.ndarray) -> Ends:
+    """Quantiles of (mean* - mean) / error* in place of Student's."""
+    runs, mean = len(values), values.mean(axis=0)
+    away, weights = values - mean, resampling_weights(runs)
+    moved = weights @ away
+    spread = np.sqrt(np.maximum(weights @ away**2 - moved**2, 0) / (runs - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        studentised = np.nan_to_num(moved / spread, nan=0.0, posinf=FAR, neginf=-FAR)
+    low, high = np.quantile(studentised, [TAIL, 1 - TAIL], axis=0)
+    error = values.std(axis=0, ddof=1) / runs**0.5
+    return mean - high * error, mean - low * error
+
+
+def hall(values: np.ndarray) -> Ends:
+    """Student's t with the cubic correction for skewness of Hall (1992)."""
+    runs, mean = len(values), values.mean(axis=0)
+    away, spread = values - mean, values.std(axis=0)
+    skewness = (away**3).mean(axis=0) / spread**3 * (runs * (runs - 1)) ** 0.5 / (runs - 2)
+    lean, error = skewness / runs**0.5, values.std(axis=0, ddof=1) / runs**0.5
+    quantile = stdtrit(runs - 1, 1 - TAIL)
+
+    def inverse(level: float) -> np.ndarray:
+        return 3 / lean * (np.cbrt(1 + lean * (level - lean / 6)) - 1)
+
+    return mean - error * inverse(quantile), mean - error * inverse(-quantile)
+
+
+def farther(first: Method, second: Method) -> Method:
+    """Each end is the one of two methods that is farther out."""
+
+    def both(values: np.ndarray) -> Ends:
+        (low, high), (other_low, other_high) = first(values), second(values)
+        return np.minimum(low, other_low), np.maximum(high, other_high)
+
+    return both
+
+
+METHODS: dict[str, Method] = {
+    "percentile": percentile,
+    "Student": student,
+    "BCa": bias_corrected,
+    "bootstrap-t": bootstrap_t,
+    "Hall": hall,
+    "bootstrap-t or Student": farther(bootstrap_t, student),
+    "Hall or Student": farther(hall, student),
+}
+
+
+def in_parts(method: Method, values: np.ndarray) -> Ends:
+    parts = range(0, values.shape[1], AT_ONCE)
+    ends = [method(values[:, first : first + AT_ONCE]) for first in parts]
+    low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
+    return low, high
+
+
+def print_row(cells: list[str]) -> None:
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def calibrate_intervals() -> None:
+    print("Experiments in % whose interval holds the mean; in brackets: of those that do not, its")
+    print("high end is too low / its low end is too high; then the mean width in deviations.\n")
+    print_row(["runs", "distribution", *METHODS])
+    print_row(["---"] * (2 + len(METHODS)))
+    generator = np.random.default_rng(0)
+    for runs in RUNS:
+        for name, values, mean in samples(generator, runs, EXPERIMENTS):
+            cells = []
+            for method in METHODS.values():
+                low, high = in_parts(method, values)
+                over, under = 100 * (high < mean).mean(), 100 * (low > mean).mean()
+                width = (high - low).mean() / values.std()
+                cells.append(f"{100 - over - under:.1f} ({over:.1f} / {under:.1f}) {width:.2f}")
+            print_row([str(runs), name, *cells])
+
+
+def main() -> None:
+    calibrate_intervals()
+
+
+if __name__ == "__main__":
+    main()
