@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
+from driftbandits.experiments.intervals import TAIL, interval_of_mean
 from driftbandits.experiments.metrics import interval, resampled_means, resampling_weights
 
 EXPERIMENTS = 4000
 AT_ONCE = 500  # resamples of so many experiments fit into memory
 RUNS = [8, 20, 50, 100, 400]
-TAIL = 0.025
 FAR = 1e9  # standard errors, of a resample whose runs are all the same
 
 Ends = tuple[np.ndarray, np.ndarray]
@@ -118,7 +118,7 @@ METHODS: dict[str, Method] = {
     "bootstrap-t": bootstrap_t,
     "Hall": hall,
     "bootstrap-t or Student": farther(bootstrap_t, student),
-    "Hall or Student": farther(hall, student),
+    "Hall or Student": interval_of_mean,
 }
 
 

@@ -1,10 +1,10 @@
 """What the runs say of a claim: it holds, it does not hold, or it is undecided.
 
 Every verdict comes from an effect that the claim says is above 0 (or inside a range), estimated
-from paired runs with a 95% bootstrap interval: it holds if the whole interval agrees, it does not
-hold if the whole interval disagrees, and is undecided otherwise. A claim about several policies is
-judged for each; it holds if all do, and does not hold if one does not. Its evidence begins with
-what decides: what is most against the claim.
+from paired runs with a 95% interval (see `intervals`): it holds if the whole interval agrees, it
+does not hold if the whole interval disagrees, and is undecided otherwise. A claim about several
+policies is judged for each; it holds if all do, and does not hold if one does not. Its evidence
+begins with what decides: what is most against the claim.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandits.experiments.claims import Claim, goes_forward, pulls
+from driftbandits.experiments.intervals import (
+    interval_of_mean,
+    interval_of_ratio,
+    ratio_of_means,
+)
 from driftbandits.experiments.metrics import interval, resampled_means
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -102,50 +107,38 @@ def index_of(times: np.ndarray, time: int) -> int:
     return max(int(np.searchsorted(times, time, side="right")) - 1, 0)
 
 
-def above(what: str, effect: Callable[[np.ndarray], Any], *values: np.ndarray) -> Evidence:
-    """Judges an effect, a function of the means of several lines, that should be above 0."""
-    return inside_range(what, effect, 0.0, np.inf, *values)
+def difference(what: str, values: np.ndarray) -> Evidence:
+    """Judges a number per run whose mean should be above 0."""
+    values = np.asarray(values, float)
+    ends = interval_of_mean(values) if len(values) > 1 else (np.nan, np.nan)
+    return inside_range(what, values.mean(axis=0), ends, 0.0, np.inf)
 
 
-def inside_range(
-    what: str,
-    effect: Callable[[np.ndarray], Any],
-    low: float,
-    high: float,
-    *values: np.ndarray,
-) -> Evidence:
-    """Judges whether an effect lies between two numbers. `effect` takes means: (..., lines)."""
-    stacked = np.stack(values, axis=-1).astype(float)  # (runs, lines)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = float(effect(stacked.mean(axis=0)))
-        if len(stacked) < 2:
-            return Evidence(what, mean, np.nan, np.nan, UNDECIDED)
-        resampled = np.asarray(effect(resampled_means(stacked)), float)
-    if not np.isfinite(resampled).all():
-        return Evidence(what, mean, np.nan, np.nan, UNDECIDED)
-    lowest, highest = (float(end) for end in interval(np.asarray(mean), resampled, len(stacked)))
+def ratio(what: str, part: np.ndarray, total: np.ndarray, low: float, high: float) -> Evidence:
+    """Judges whether the mean of one number per run over that of another is inside a range."""
+    part, total = np.asarray(part, float), np.asarray(total, float)
+    ends = interval_of_ratio(part, total) if len(part) > 1 else (np.nan, np.nan)
+    return inside_range(what, ratio_of_means(part, total), ends, low, high)
+
+
+def inside_range(what: str, mean: Any, ends: tuple[Any, Any], low: float, high: float) -> Evidence:
+    """Judges whether an effect lies between two numbers; undecided where it has no interval."""
+    lowest, highest = (float(end) for end in ends)
     if low < lowest and highest < high:
         verdict = HOLDS
     elif highest < low or lowest > high:
         verdict = FAILS
     else:
         verdict = UNDECIDED
-    return Evidence(what, mean, lowest, highest, verdict)
-
-
-def share(part: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """A ratio; NaN where the total is not above 0."""
-    return np.where(total > 0, part / total, np.nan)
+    return Evidence(what, float(mean), lowest, highest, verdict)
 
 
 def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
     times = "" if claim.factor == 1 else f"{claim.factor:g} x "
     return [
-        above(
+        difference(
             f"{other} - {times}{name}",
-            lambda means: means[..., 1] - claim.factor * means[..., 0],
-            value_at(claim, curves, name),
-            value_at(claim, curves, other),
+            value_at(claim, curves, other) - claim.factor * value_at(claim, curves, name),
         )
         for name in claim.names
         for other in claim.others
@@ -154,13 +147,12 @@ def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
 
 def judge_near(claim: Claim, curves: Curves) -> list[Evidence]:
     return [
-        inside_range(
+        ratio(
             f"{name} / {other}",
-            lambda means: share(means[..., 0], means[..., 1]),
-            -np.inf,
-            claim.factor,
             value_at(claim, curves, name),
             value_at(claim, curves, other),
+            -np.inf,
+            claim.factor,
         )
         for name in claim.names
         for other in claim.others
@@ -181,7 +173,7 @@ def judge_change(claim: Claim, curves: Curves) -> list[Evidence]:
     found = []
     for name in claim.names:
         start, _, end = shape_points(claim, curves, name)
-        change = above(name, lambda means: sign * (means[..., 1] - means[..., 0]), start, end)
+        change = difference(name, sign * (end - start))
         low, high = sorted([sign * change.low, sign * change.high])
         what = f"{name}: change over the span"
         found.append(Evidence(what, sign * change.mean, low, high, change.verdict))
@@ -195,13 +187,12 @@ def judge_growth(claim: Claim, curves: Curves) -> list[Evidence]:
     for name in claim.names:
         _, middle, end = shape_points(claim, curves, name)
         found.append(
-            inside_range(
+            ratio(
                 f"{name}: growth over the second half / final value",
-                lambda means: share(means[..., 1] - means[..., 0], means[..., 1]),
+                end - middle,
+                end,
                 low,
                 high,
-                middle,
-                end,
             )
         )
     return found
@@ -217,16 +208,25 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
         }
         values = [value_at(claim, curves, label) for label in labels.values()]
         what = f"{name}: largest mean / smallest, over {', '.join(map(str, labels))}"
-        found.append(
-            inside_range(
-                what,
-                lambda means: share(means.max(-1), means.min(-1)),
-                -np.inf,
-                claim.factor,
-                *values,
-            )
-        )
+        found.append(largest_ratio(what, np.stack(values, axis=-1).astype(float), claim.factor))
     return found
+
+
+def largest_ratio(what: str, values: np.ndarray, factor: float) -> Evidence:
+    """Judges whether the largest of several means over the smallest is below a factor."""
+    mean, ends = spread_of(values.mean(axis=0)), (np.nan, np.nan)
+    if len(values) > 1:
+        resampled = spread_of(resampled_means(values))
+        if np.isfinite(resampled).all():
+            low, high = interval(mean, resampled, len(values))
+            ends = low, high
+    return inside_range(what, mean, ends, -np.inf, factor)
+
+
+def spread_of(means: np.ndarray) -> np.ndarray:
+    """Largest over smallest along the last axis; NaN where that is not above 0."""
+    smallest = means.min(axis=-1)
+    return np.where(smallest > 0, means.max(axis=-1) / np.where(smallest > 0, smallest, 1), np.nan)
 
 
 JUDGES: dict[str, Callable[[Claim, Curves], list[Evidence]]] = {

@@ -135,7 +135,9 @@ def test_the_evidence_begins_with_what_decides(table, levels, expected: str) -> 
 def test_what_decides_is_told_in_a_line() -> None:
     curves = made_up(0, a=1, b=3, c=2)
     found = verdict_on(curves, lower="a", higher=["b", "c"])
-    assert deciding(found.as_json()) == "c - a: 1 (1 to 1), and 1 more"
+    assert deciding(found.as_json()) == "c - a: 1, and 1 more"
+    noisy = verdict_on(made_up(0.5, a=10, b=30), lower="a", higher="b")
+    assert deciding(noisy.as_json()) == "b - a: 20 (19.8 to 20.2)"
     late = verdict_on(curves, lower="a", higher="b", at=500)
     assert "500 pulls" in deciding(late.as_json())
 
