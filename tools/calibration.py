@@ -1,10 +1,12 @@
-"""How often intervals hold what they promise: `python -m tools.calibration`, some two minutes.
+"""How often intervals and verdicts are right: `python -m tools.calibration`, some three minutes.
 
 Draws experiments of known mean, and counts in how many the 95% interval of each method holds it,
-and how wide it is. The seed is fixed. What the library uses is the last column.
+and how wide it is. Then experiments for claims of which it is known whether they hold. The seed is
+fixed. What the library uses is the last column.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +14,10 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from driftbandits.experiments.intervals import TAIL, interval_of_mean
 from driftbandits.experiments.metrics import interval, resampled_means, resampling_weights
+from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, largest_ratio
 
 EXPERIMENTS = 4000
+FEW_EXPERIMENTS = 400  # for verdicts
 AT_ONCE = 500  # resamples of so many experiments fit into memory
 RUNS = [8, 20, 50, 100, 400]
 FAR = 1e9  # standard errors, of a resample whose runs are all the same
@@ -150,8 +154,62 @@ def calibrate_intervals() -> None:
             print_row([str(runs), name, *cells])
 
 
+LAYOUTS = {  # true means of a sweep, as places between the smallest and the largest
+    "3 settings": [0, 0.4, 1],
+    "5 settings": [0, 0, 0.5, 1, 1],
+    "10 settings": [0] * 5 + [1] * 5,
+}
+
+
+def bootstrapped_ratio(values: np.ndarray, factor: float) -> str:
+    """The percentile interval of largest over smallest mean: up to version 0.10."""
+
+    def ratio(means: np.ndarray) -> np.ndarray:
+        return means.max(axis=-1) / means.min(axis=-1)
+
+    low, high = interval(ratio(values.mean(axis=0)), ratio(resampled_means(values)), len(values))
+    return HOLDS if high < factor else FAILS if low > factor else UNDECIDED
+
+
+def paired_ratios(values: np.ndarray, factor: float) -> str:
+    return largest_ratio("", values, factor).verdict
+
+
+def sweeps(
+    generator: np.random.Generator, places: list[float], ratio: float, runs: int, skewed: bool
+) -> np.ndarray:
+    """Positive runs of policies with these means: (experiments, runs, settings)."""
+    means = 1 + (ratio - 1) * np.asarray(places)
+    shape = FEW_EXPERIMENTS, runs, len(places)
+    if skewed:
+        return means * generator.lognormal(-0.5, 1, shape)
+    return means * generator.gamma(4, 0.25, shape)
+
+
+def calibrate_stable() -> None:
+    print("\nVerdicts on `stable` with factor 2, in %: holds / does not hold.\n")
+    print_row(["runs", "settings", "distribution", "true ratio", "bootstrap", "pairs"])
+    print_row(["---"] * 6)
+    generator = np.random.default_rng(1)
+    for runs, (layout, places), skewed, ratio in product(
+        [20, 100], LAYOUTS.items(), [False, True], [1.9, 3.0]
+    ):
+        values = sweeps(generator, places, ratio, runs, skewed)
+        name = "log-normal(1)" if skewed else "gamma(4)"
+        cells = [
+            shares([judge(experiment, 2.0) for experiment in values], [HOLDS, FAILS])
+            for judge in (bootstrapped_ratio, paired_ratios)
+        ]
+        print_row([str(runs), layout, name, str(ratio), *cells])
+
+
+def shares(verdicts: list[str], kinds: list[str]) -> str:
+    return " / ".join(f"{100 * verdicts.count(kind) / len(verdicts):.1f}" for kind in kinds)
+
+
 def main() -> None:
     calibrate_intervals()
+    calibrate_stable()
 
 
 if __name__ == "__main__":

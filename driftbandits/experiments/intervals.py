@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
-DOUBLINGS, HALVINGS = 60, 60  # of the search for an end
+DOUBLINGS, HALVINGS = 24, 36  # of the search for an end
 
 
 def interval_of_mean(
@@ -60,11 +60,12 @@ def interval_of_ratio(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Low and high end for mean(part) / mean(total) over the first axis, by the method of Fieller.
 
-    A ratio r is inside where the interval of mean(part - r total) holds 0. NaN where the total may
-    be 0 or less.
+    A ratio r is inside where the interval of mean(part - r total) holds 0. An end is infinite where
+    the total may be 0 or less, and NaN where the mean of the total is.
     """
     ratio = ratio_of_means(part, total)
-    sure = interval_of_mean(total, min(low_tail, high_tail), TAIL)[0] > 0
+    ends = interval_of_mean(part - ratio * total, low_tail, high_tail)
+    guess = np.where(np.isnan(ratio), np.nan, (ends[1] - ends[0]) / np.abs(total).mean(axis=0))
 
     def above_low(r: np.ndarray) -> np.ndarray:
         return interval_of_mean(part - r * total, low_tail, TAIL)[0] <= 0
@@ -72,8 +73,7 @@ def interval_of_ratio(
     def below_high(r: np.ndarray) -> np.ndarray:
         return interval_of_mean(part - r * total, TAIL, high_tail)[1] >= 0
 
-    low, high = last_inside(ratio, above_low, -1), last_inside(ratio, below_high, 1)
-    return np.where(sure, low, np.nan), np.where(sure, high, np.nan)
+    return last_inside(ratio, above_low, -guess), last_inside(ratio, below_high, guess)
 
 
 def ratio_of_means(part: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -83,18 +83,17 @@ def ratio_of_means(part: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def last_inside(
-    start: np.ndarray, inside: Callable[[np.ndarray], np.ndarray], direction: int
+    start: np.ndarray, inside: Callable[[np.ndarray], np.ndarray], step: np.ndarray
 ) -> np.ndarray:
-    """Where `inside` ends, going from `start` in a direction; infinity if it never does."""
-    step = np.where(start == 0, 1.0, np.abs(start)) / 16
+    """Where `inside` ends, going from `start` by steps of this sign; infinity if it never does."""
     for _ in range(DOUBLINGS):
-        further = inside(start + direction * step)
+        further = inside(start + step) & (step != 0)
         if not further.any():
             break
         step = np.where(further, 2 * step, step)
     near, far = np.zeros_like(step), step
     for _ in range(HALVINGS):
         middle = (near + far) / 2
-        yes = inside(start + direction * middle)
+        yes = inside(start + middle)
         near, far = np.where(yes, middle, near), np.where(yes, far, middle)
-    return np.where(further, direction * np.inf, start + direction * far)
+    return start + np.where(further, np.copysign(np.inf, step), far)

@@ -15,11 +15,11 @@ import numpy as np
 
 from driftbandits.experiments.claims import Claim, goes_forward, pulls
 from driftbandits.experiments.intervals import (
+    TAIL,
     interval_of_mean,
     interval_of_ratio,
     ratio_of_means,
 )
-from driftbandits.experiments.metrics import interval, resampled_means
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
@@ -213,20 +213,26 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
 
 
 def largest_ratio(what: str, values: np.ndarray, factor: float) -> Evidence:
-    """Judges whether the largest of several means over the smallest is below a factor."""
-    mean, ends = spread_of(values.mean(axis=0)), (np.nan, np.nan)
+    """Judges whether the largest of several means over the smallest is below a factor.
+
+    The largest and the smallest of the runs' means are farther apart than those of the true ones,
+    so their ratio is too high. But the true ratio is the highest one of all pairs: it is above the
+    low end of each, at levels corrected for their number, and below the highest of the high ends.
+    """
+    ends = np.nan, np.nan
     if len(values) > 1:
-        resampled = spread_of(resampled_means(values))
-        if np.isfinite(resampled).all():
-            low, high = interval(mean, resampled, len(values))
-            ends = low, high
-    return inside_range(what, mean, ends, -np.inf, factor)
+        count = values.shape[1]
+        first, second = (indices.ravel() for indices in np.indices((count, count)))
+        low_tail = TAIL / max(count * (count - 1), 1)
+        low, high = interval_of_ratio(values[:, first], values[:, second], low_tail)
+        ends = low.max(), high.max()
+    return inside_range(what, spread_of(values.mean(axis=0)), ends, -np.inf, factor)
 
 
-def spread_of(means: np.ndarray) -> np.ndarray:
-    """Largest over smallest along the last axis; NaN where that is not above 0."""
-    smallest = means.min(axis=-1)
-    return np.where(smallest > 0, means.max(axis=-1) / np.where(smallest > 0, smallest, 1), np.nan)
+def spread_of(means: np.ndarray) -> float:
+    """Largest over smallest; NaN where that is not above 0."""
+    smallest = means.min()
+    return float(means.max() / smallest) if smallest > 0 else np.nan
 
 
 JUDGES: dict[str, Callable[[Claim, Curves], list[Evidence]]] = {
