@@ -1,4 +1,4 @@
-"""How often intervals and verdicts are right: `python -m tools.calibration`, some three minutes.
+"""How often intervals and verdicts are right: `python -m tools.calibration`, some minutes.
 
 Draws experiments of known mean, and counts in how many the 95% interval of each method holds it,
 and how wide it is. Then experiments for claims of which it is known whether they hold. The seed is
@@ -6,6 +6,7 @@ fixed. What the library uses is the last column.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
 from driftbandits.experiments.intervals import TAIL, interval_of_mean
-from driftbandits.experiments.metrics import interval, resampled_means, resampling_weights
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, largest_ratio
+from driftbandits.experiments.metrics import interval, resampling_weights
+from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, difference, largest_ratio
 
 EXPERIMENTS = 4000
 FEW_EXPERIMENTS = 400  # for verdicts
@@ -46,6 +47,13 @@ def samples(generator: np.random.Generator, runs: int, experiments: int) -> Iter
     first, second = generator.lognormal(0, 0.5, (2, *shape))
     difference = world * first - 0.8 * world * second
     yield Sample("paired difference", difference, 0.2 * np.exp(0.5 + 0.125))
+
+
+weights_of = lru_cache(resampling_weights)
+
+
+def resampled_means(values: np.ndarray) -> np.ndarray:
+    return np.tensordot(weights_of(len(values)), values, axes=1)
 
 
 def percentile(values: np.ndarray) -> Ends:
@@ -81,7 +89,7 @@ def bias_corrected(values: np.ndarray) -> Ends:
 def bootstrap_t(values: np.ndarray) -> Ends:
     """Quantiles of (mean* - mean) / error* in place of Student's."""
     runs, mean = len(values), values.mean(axis=0)
-    away, weights = values - mean, resampling_weights(runs)
+    away, weights = values - mean, weights_of(runs)
     moved = weights @ away
     spread = np.sqrt(np.maximum(weights @ away**2 - moved**2, 0) / (runs - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -172,7 +180,7 @@ def bootstrapped_ratio(values: np.ndarray, factor: float) -> str:
 
 
 def paired_ratios(values: np.ndarray, factor: float) -> str:
-    return largest_ratio("", values, factor).verdict
+    return largest_ratio("", values, factor, 1).verdict
 
 
 def sweeps(
@@ -203,6 +211,31 @@ def calibrate_stable() -> None:
         print_row([str(runs), layout, name, str(ratio), *cells])
 
 
+def refuted_before(values: np.ndarray) -> bool:
+    """Whether any rival's interval is below 0, by those of version 0.10: (runs, rivals)."""
+    return bool((percentile(values)[1] < 0).any())
+
+
+def refuted_now(values: np.ndarray) -> bool:
+    count = values.shape[1]
+    return any(difference("", column, count).verdict == FAILS for column in values.T)
+
+
+def calibrate_rivals() -> None:
+    print("\nA claim to be lower than rivals that are all equal: it is refuted in %.\n")
+    print_row(["runs", "rivals", "distribution", "percentile", "corrected"])
+    print_row(["---"] * 5)
+    generator = np.random.default_rng(2)
+    for runs, rivals, sigma in product([20, 100], [1, 10, 30], [0.1, 1.0]):
+        drawn = generator.lognormal(0, sigma, (FEW_EXPERIMENTS, runs, 1 + rivals))
+        differences = drawn[:, :, 1:] - drawn[:, :, :1]
+        cells = [
+            f"{100 * np.mean([judge(experiment) for experiment in differences]):.1f}"
+            for judge in (refuted_before, refuted_now)
+        ]
+        print_row([str(runs), str(rivals), f"log-normal({sigma:g})", *cells])
+
+
 def shares(verdicts: list[str], kinds: list[str]) -> str:
     return " / ".join(f"{100 * verdicts.count(kind) / len(verdicts):.1f}" for kind in kinds)
 
@@ -210,6 +243,7 @@ def shares(verdicts: list[str], kinds: list[str]) -> str:
 def main() -> None:
     calibrate_intervals()
     calibrate_stable()
+    calibrate_rivals()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 Every verdict comes from an effect that the claim says is above 0 (or inside a range), estimated
 from paired runs with a 95% interval (see `intervals`): it holds if the whole interval agrees, it
 does not hold if the whole interval disagrees, and is undecided otherwise. A claim about several
-policies is judged for each; it holds if all do, and does not hold if one does not. Its evidence
-begins with what decides: what is most against the claim.
+policies is judged for each; it holds if all do, and does not hold if one does not. The more there
+are, the sooner one of them seems to refute the claim by chance, so the end of an interval that can
+refute it is at a level corrected for their number (Bonferroni). That all of them agree by chance is
+no likelier than that one does, so the other end needs no correction. The evidence begins with what
+decides: what is most against the claim.
 """
 
 from collections.abc import Callable, Mapping
@@ -107,18 +110,33 @@ def index_of(times: np.ndarray, time: int) -> int:
     return max(int(np.searchsorted(times, time, side="right")) - 1, 0)
 
 
-def difference(what: str, values: np.ndarray) -> Evidence:
-    """Judges a number per run whose mean should be above 0."""
+def difference(what: str, values: np.ndarray, count: int) -> Evidence:
+    """Judges a number per run whose mean should be above 0, one of so many comparisons."""
     values = np.asarray(values, float)
-    ends = interval_of_mean(values) if len(values) > 1 else (np.nan, np.nan)
+    tails = corrected_tails(0.0, np.inf, count)
+    ends = interval_of_mean(values, *tails) if len(values) > 1 else (np.nan, np.nan)
     return inside_range(what, values.mean(axis=0), ends, 0.0, np.inf)
 
 
-def ratio(what: str, part: np.ndarray, total: np.ndarray, low: float, high: float) -> Evidence:
+def ratio(
+    what: str, part: np.ndarray, total: np.ndarray, low: float, high: float, count: int
+) -> Evidence:
     """Judges whether the mean of one number per run over that of another is inside a range."""
     part, total = np.asarray(part, float), np.asarray(total, float)
-    ends = interval_of_ratio(part, total) if len(part) > 1 else (np.nan, np.nan)
+    tails = corrected_tails(low, high, count)
+    ends = interval_of_ratio(part, total, *tails) if len(part) > 1 else (np.nan, np.nan)
     return inside_range(what, ratio_of_means(part, total), ends, low, high)
+
+
+def corrected_tails(low: float, high: float, count: int) -> tuple[float, float]:
+    """Of the low and the high end, for a claim that an effect is between `low` and `high`.
+
+    A low end above `high`, or a high end below `low`, refutes the claim.
+    """
+    return (
+        TAIL / count if np.isfinite(high) else TAIL,
+        TAIL / count if np.isfinite(low) else TAIL,
+    )
 
 
 def inside_range(what: str, mean: Any, ends: tuple[Any, Any], low: float, high: float) -> Evidence:
@@ -139,6 +157,7 @@ def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
         difference(
             f"{other} - {times}{name}",
             value_at(claim, curves, other) - claim.factor * value_at(claim, curves, name),
+            len(claim.names) * len(claim.others),
         )
         for name in claim.names
         for other in claim.others
@@ -153,6 +172,7 @@ def judge_near(claim: Claim, curves: Curves) -> list[Evidence]:
             value_at(claim, curves, other),
             -np.inf,
             claim.factor,
+            len(claim.names) * len(claim.others),
         )
         for name in claim.names
         for other in claim.others
@@ -173,7 +193,7 @@ def judge_change(claim: Claim, curves: Curves) -> list[Evidence]:
     found = []
     for name in claim.names:
         start, _, end = shape_points(claim, curves, name)
-        change = difference(name, sign * (end - start))
+        change = difference(name, sign * (end - start), len(claim.names))
         low, high = sorted([sign * change.low, sign * change.high])
         what = f"{name}: change over the span"
         found.append(Evidence(what, sign * change.mean, low, high, change.verdict))
@@ -193,6 +213,7 @@ def judge_growth(claim: Claim, curves: Curves) -> list[Evidence]:
                 end,
                 low,
                 high,
+                len(claim.names),
             )
         )
     return found
@@ -208,11 +229,12 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
         }
         values = [value_at(claim, curves, label) for label in labels.values()]
         what = f"{name}: largest mean / smallest, over {', '.join(map(str, labels))}"
-        found.append(largest_ratio(what, np.stack(values, axis=-1).astype(float), claim.factor))
+        stacked = np.stack(values, axis=-1).astype(float)
+        found.append(largest_ratio(what, stacked, claim.factor, len(claim.names)))
     return found
 
 
-def largest_ratio(what: str, values: np.ndarray, factor: float) -> Evidence:
+def largest_ratio(what: str, values: np.ndarray, factor: float, count: int) -> Evidence:
     """Judges whether the largest of several means over the smallest is below a factor.
 
     The largest and the smallest of the runs' means are farther apart than those of the true ones,
@@ -221,9 +243,9 @@ def largest_ratio(what: str, values: np.ndarray, factor: float) -> Evidence:
     """
     ends = np.nan, np.nan
     if len(values) > 1:
-        count = values.shape[1]
-        first, second = (indices.ravel() for indices in np.indices((count, count)))
-        low_tail = TAIL / max(count * (count - 1), 1)
+        lines = values.shape[1]
+        first, second = (indices.ravel() for indices in np.indices((lines, lines)))
+        low_tail = TAIL / max(lines * (lines - 1), 1) / count
         low, high = interval_of_ratio(values[:, first], values[:, second], low_tail)
         ends = low.max(), high.max()
     return inside_range(what, spread_of(values.mean(axis=0)), ends, -np.inf, factor)

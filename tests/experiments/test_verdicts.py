@@ -383,3 +383,27 @@ def test_few_runs_decide_wrongly_only_seldom(runs: int) -> None:
         curves = Curves(np.array([100]), values, {})
         decided += verdict_on(curves, lower="a", higher="b").verdict != UNDECIDED
     assert decided / 300 < 0.1
+
+
+def test_many_rivals_refute_a_claim_only_seldom() -> None:
+    """Thirty rivals that are all equal: without correction they refuted every third claim."""
+    generator = np.random.default_rng(1)
+    names, refuted, uncorrected = [f"r{k}" for k in range(30)], 0, 0
+    for _ in range(200):
+        values = {label: generator.normal(1, 0.3, (20, 1)) for label in ["a", *names]}
+        curves = Curves(np.array([100]), values, {})
+        table = {"text": "It is so.", "lower": "a", "higher": names}
+        refuted += judge(parse_claim(table, list(values), []), curves).verdict == FAILS
+        highs = [estimate(values[name] - values["a"]).high[0] for name in names]
+        uncorrected += min(highs) < 0
+    assert uncorrected > 30, "that the test can fail"
+    assert refuted <= 10
+
+
+def test_only_the_end_that_can_refute_is_corrected() -> None:
+    curves = made_up(a=1, b=2, c=2)
+    (alone,) = verdict_on(curves, lower="a", higher="b").evidence
+    _, entry = sorted(verdict_on(curves, lower="a", higher=["b", "c"]).evidence, reverse=True)
+    assert entry.what == alone.what == "b - a"
+    assert entry.low == alone.low
+    assert entry.high > alone.high
