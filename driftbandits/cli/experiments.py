@@ -62,7 +62,7 @@ def compare(
 ) -> None:
     """Simulate policies in the same worlds and rank them.
 
-    Prints the mean over the runs at the horizon with its 95% bootstrap interval, best first, then
+    Prints the mean over the runs at the horizon with its 95% interval, best first, then
     the 95th percentile and the worst run. The same seed gives the same numbers on any number of
     cores.
 

@@ -1,7 +1,7 @@
 """From traces to regrets, means over runs and their intervals.
 
 Every measure takes a policy's trace and the oracle's trace in the same worlds to a number per run
-and recorded time. Intervals are 95% bootstrap intervals over the runs, with a fixed seed.
+and recorded time. Intervals are 95% intervals over the runs (`intervals`).
 """
 
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftbandits.experiments.intervals import LEVEL, interval_of_mean
 from driftbandits.simulation.traces import Trace
 
 RESAMPLES = 2000
-LEVEL = 0.95
 WINDOWS = 20  # in a horizon
 
 
@@ -133,13 +133,13 @@ def interval(center: np.ndarray, resamples: np.ndarray, runs: int) -> np.ndarray
 
 
 def estimate(values: np.ndarray) -> Estimate:
-    """Mean over the first axis, the runs, with its bootstrap interval."""
+    """Mean over the first axis, the runs, with its interval."""
     values = np.asarray(values, float)
     mean = values.mean(axis=0)
     if len(values) < 2:
         nothing = np.full_like(mean, np.nan)
         return Estimate(mean, nothing, nothing)
-    return Estimate(mean, *interval(mean, resampled_means(values), len(values)))
+    return Estimate(mean, *interval_of_mean(values))
 
 
 class Summary(NamedTuple):

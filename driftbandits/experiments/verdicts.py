@@ -1,10 +1,13 @@
 """What the runs say of a claim: it holds, it does not hold, or it is undecided.
 
 Every verdict comes from an effect that the claim says is above 0 (or inside a range), estimated
-from paired runs with a 95% bootstrap interval: it holds if the whole interval agrees, it does not
-hold if the whole interval disagrees, and is undecided otherwise. A claim about several policies is
-judged for each; it holds if all do, and does not hold if one does not. Its evidence begins with
-what decides: what is most against the claim.
+from paired runs with a 95% interval (see `intervals`): it holds if the whole interval agrees, it
+does not hold if the whole interval disagrees, and is undecided otherwise. A claim about several
+policies is judged for each; it holds if all do, and does not hold if one does not. The more there
+are, the sooner one of them seems to refute the claim by chance, so the end of an interval that can
+refute it is at a level corrected for their number (Bonferroni). That all of them agree by chance is
+no likelier than that one does, so the other end needs no correction. The evidence begins with what
+decides: what is most against the claim.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandits.experiments.claims import Claim, goes_forward, pulls
-from driftbandits.experiments.metrics import interval, resampled_means
+from driftbandits.experiments.intervals import (
+    TAIL,
+    interval_of_mean,
+    interval_of_ratio,
+    ratio_of_means,
+)
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
@@ -102,50 +110,54 @@ def index_of(times: np.ndarray, time: int) -> int:
     return max(int(np.searchsorted(times, time, side="right")) - 1, 0)
 
 
-def above(what: str, effect: Callable[[np.ndarray], Any], *values: np.ndarray) -> Evidence:
-    """Judges an effect, a function of the means of several lines, that should be above 0."""
-    return inside_range(what, effect, 0.0, np.inf, *values)
+def difference(what: str, values: np.ndarray, count: int) -> Evidence:
+    """Judges a number per run whose mean should be above 0, one of so many comparisons."""
+    values = np.asarray(values, float)
+    tails = corrected_tails(0.0, np.inf, count)
+    ends = interval_of_mean(values, *tails) if len(values) > 1 else (np.nan, np.nan)
+    return inside_range(what, values.mean(axis=0), ends, 0.0, np.inf)
 
 
-def inside_range(
-    what: str,
-    effect: Callable[[np.ndarray], Any],
-    low: float,
-    high: float,
-    *values: np.ndarray,
+def ratio(
+    what: str, part: np.ndarray, total: np.ndarray, low: float, high: float, count: int
 ) -> Evidence:
-    """Judges whether an effect lies between two numbers. `effect` takes means: (..., lines)."""
-    stacked = np.stack(values, axis=-1).astype(float)  # (runs, lines)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = float(effect(stacked.mean(axis=0)))
-        if len(stacked) < 2:
-            return Evidence(what, mean, np.nan, np.nan, UNDECIDED)
-        resampled = np.asarray(effect(resampled_means(stacked)), float)
-    if not np.isfinite(resampled).all():
-        return Evidence(what, mean, np.nan, np.nan, UNDECIDED)
-    lowest, highest = (float(end) for end in interval(np.asarray(mean), resampled, len(stacked)))
+    """Judges whether the mean of one number per run over that of another is inside a range."""
+    part, total = np.asarray(part, float), np.asarray(total, float)
+    tails = corrected_tails(low, high, count)
+    ends = interval_of_ratio(part, total, *tails) if len(part) > 1 else (np.nan, np.nan)
+    return inside_range(what, ratio_of_means(part, total), ends, low, high)
+
+
+def corrected_tails(low: float, high: float, count: int) -> tuple[float, float]:
+    """Of the low and the high end, for a claim that an effect is between `low` and `high`.
+
+    A low end above `high`, or a high end below `low`, refutes the claim.
+    """
+    return (
+        TAIL / count if np.isfinite(high) else TAIL,
+        TAIL / count if np.isfinite(low) else TAIL,
+    )
+
+
+def inside_range(what: str, mean: Any, ends: tuple[Any, Any], low: float, high: float) -> Evidence:
+    """Judges whether an effect lies between two numbers; undecided where it has no interval."""
+    lowest, highest = (float(end) for end in ends)
     if low < lowest and highest < high:
         verdict = HOLDS
     elif highest < low or lowest > high:
         verdict = FAILS
     else:
         verdict = UNDECIDED
-    return Evidence(what, mean, lowest, highest, verdict)
-
-
-def share(part: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """A ratio; NaN where the total is not above 0."""
-    return np.where(total > 0, part / total, np.nan)
+    return Evidence(what, float(mean), lowest, highest, verdict)
 
 
 def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
     times = "" if claim.factor == 1 else f"{claim.factor:g} x "
     return [
-        above(
+        difference(
             f"{other} - {times}{name}",
-            lambda means: means[..., 1] - claim.factor * means[..., 0],
-            value_at(claim, curves, name),
-            value_at(claim, curves, other),
+            value_at(claim, curves, other) - claim.factor * value_at(claim, curves, name),
+            len(claim.names) * len(claim.others),
         )
         for name in claim.names
         for other in claim.others
@@ -154,13 +166,13 @@ def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
 
 def judge_near(claim: Claim, curves: Curves) -> list[Evidence]:
     return [
-        inside_range(
+        ratio(
             f"{name} / {other}",
-            lambda means: share(means[..., 0], means[..., 1]),
-            -np.inf,
-            claim.factor,
             value_at(claim, curves, name),
             value_at(claim, curves, other),
+            -np.inf,
+            claim.factor,
+            len(claim.names) * len(claim.others),
         )
         for name in claim.names
         for other in claim.others
@@ -181,7 +193,7 @@ def judge_change(claim: Claim, curves: Curves) -> list[Evidence]:
     found = []
     for name in claim.names:
         start, _, end = shape_points(claim, curves, name)
-        change = above(name, lambda means: sign * (means[..., 1] - means[..., 0]), start, end)
+        change = difference(name, sign * (end - start), len(claim.names))
         low, high = sorted([sign * change.low, sign * change.high])
         what = f"{name}: change over the span"
         found.append(Evidence(what, sign * change.mean, low, high, change.verdict))
@@ -195,13 +207,13 @@ def judge_growth(claim: Claim, curves: Curves) -> list[Evidence]:
     for name in claim.names:
         _, middle, end = shape_points(claim, curves, name)
         found.append(
-            inside_range(
+            ratio(
                 f"{name}: growth over the second half / final value",
-                lambda means: share(means[..., 1] - means[..., 0], means[..., 1]),
+                end - middle,
+                end,
                 low,
                 high,
-                middle,
-                end,
+                len(claim.names),
             )
         )
     return found
@@ -217,16 +229,32 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
         }
         values = [value_at(claim, curves, label) for label in labels.values()]
         what = f"{name}: largest mean / smallest, over {', '.join(map(str, labels))}"
-        found.append(
-            inside_range(
-                what,
-                lambda means: share(means.max(-1), means.min(-1)),
-                -np.inf,
-                claim.factor,
-                *values,
-            )
-        )
+        stacked = np.stack(values, axis=-1).astype(float)
+        found.append(largest_ratio(what, stacked, claim.factor, len(claim.names)))
     return found
+
+
+def largest_ratio(what: str, values: np.ndarray, factor: float, count: int) -> Evidence:
+    """Judges whether the largest of several means over the smallest is below a factor.
+
+    The largest and the smallest of the runs' means are farther apart than those of the true ones,
+    so their ratio is too high. But the true ratio is the highest one of all pairs: it is above the
+    low end of each, at levels corrected for their number, and below the highest of the high ends.
+    """
+    ends = np.nan, np.nan
+    if len(values) > 1:
+        lines = values.shape[1]
+        first, second = (indices.ravel() for indices in np.indices((lines, lines)))
+        low_tail = TAIL / max(lines * (lines - 1), 1) / count
+        low, high = interval_of_ratio(values[:, first], values[:, second], low_tail)
+        ends = low.max(), high.max()
+    return inside_range(what, spread_of(values.mean(axis=0)), ends, -np.inf, factor)
+
+
+def spread_of(means: np.ndarray) -> float:
+    """Largest over smallest; NaN where that is not above 0."""
+    smallest = means.min()
+    return float(means.max() / smallest) if smallest > 0 else np.nan
 
 
 JUDGES: dict[str, Callable[[Claim, Curves], list[Evidence]]] = {

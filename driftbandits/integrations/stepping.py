@@ -16,7 +16,7 @@ from jax import Array
 from driftbandits.core import Decision, Environment, Key, Policy, State
 from driftbandits.numerics.random_keys import key
 from driftbandits.simulation import compiling
-from driftbandits.simulation.engine import DELAY, Keys, block_keys, take_step
+from driftbandits.simulation.engine import Keys, block_keys, take_step
 from driftbandits.simulation.traces import Record
 
 
@@ -89,7 +89,7 @@ def step(
     world, given, _ = states
     delay = jnp.int32(0)
     if environment.delay is not None:
-        delay = environment.delay.draw(jax.random.fold_in(step_keys(keys, time)[1], DELAY))
+        delay = environment.delay.draw(jax.random.fold_in(keys.delays, time))
         delay = jnp.where(delay > environment.delay.longest, -1, delay)
     return world, record, jnp.stack([given.reward, record.regret, delay])
 

@@ -183,6 +183,6 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
 
 def footnote(figure: Figure, results: Results) -> None:
     runs = len(next(iter(results.values.values())))
-    band = " with 95% bootstrap band" if runs > 1 else ""
+    band = " with 95% band" if runs > 1 else ""
     text = f"mean of {runs} run{'s' * (runs > 1)}{band}; the final mean beside each name"
     figure.supxlabel(text, fontsize=8, color="#666666", x=0.01, ha="left")

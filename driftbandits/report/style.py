@@ -72,8 +72,11 @@ def deciding(claim: Mapping[str, Any]) -> str:
         return str(claim["why"])
     entry = agreeing[0]
     interval = ""
-    if entry["low"] is not None and entry["low"] != entry["high"]:
-        interval = f" ({number(entry['low'])} to {number(entry['high'])})"
+    low, high = entry["low"], entry["high"]
+    if low is not None and high is not None and low != high:
+        interval = f" ({number(low)} to {number(high)})"
+    elif low is not None and high is None:
+        interval = f" (above {number(low)})"
     others = f", and {len(agreeing) - 1} more" if len(agreeing) > 1 else ""
     return f"{entry['what']}: {number(entry['mean'])}{interval}{others}"
 

@@ -41,7 +41,6 @@ POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two reports of progress, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
-DELAY = 1  # folded into the rewards' key
 
 
 class Keys(NamedTuple):
@@ -50,6 +49,7 @@ class Keys(NamedTuple):
     world_start: Key
     policy_start: Key
     steps: Key  # (3,), of what is observed, of the rewards and of the policy
+    delays: Key
 
 
 ProgressCallback = Callable[[int, int], None]
@@ -180,8 +180,8 @@ def block_keys(seed: Key, width: int, first_run: Array) -> Keys:
     """A run's keys depend on the seed and its index alone."""
     runs = jnp.arange(width) + first_run
     own = jax.vmap(jax.random.fold_in, (None, 0))(seed, runs)
-    keys = jax.vmap(jax.random.split, (0, None))(own, 5)
-    return Keys(keys[:, 0], keys[:, 1], keys[:, 2:])
+    keys = jax.vmap(jax.random.split, (0, None))(own, 6)
+    return Keys(keys[:, 0], keys[:, 1], keys[:, 2:5], keys[:, 5])
 
 
 def block_width(policy: Policy) -> int:
@@ -240,7 +240,7 @@ def take_step(
     if environment.delay is None:
         policy_state = policy.learn(policy_state, decision.ticket, reward)
     else:
-        delay = environment.delay.draw(jax.random.fold_in(rewards_key, DELAY))
+        delay = environment.delay.draw(jax.random.fold_in(keys.delays, time))
         waiting = add_waiting(waiting, time, delay, decision.ticket, reward)
         policy_state, waiting = learn_due(policy, policy_state, waiting, time)
     after = environment.advance(world, arm)

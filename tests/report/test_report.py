@@ -56,7 +56,7 @@ BOUND = experiment_from(
 def folder(tmp_path_factory) -> Path:
     """A report with one experiment of each kind."""
     place = tmp_path_factory.mktemp("report")
-    run_experiments([tiny(), SWEPT, WORLDS, DISCS, BOUND], place)
+    run_experiments([tiny(runs=20), SWEPT, WORLDS, DISCS, BOUND], place)
     write_report(place)
     return place
 

@@ -12,7 +12,9 @@ OLD = Path(__file__).with_name("old_results")
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader((folder / "tiny" / "table.csv").read_text().splitlines()))
+    """The final table without the ends of intervals, which later versions draw otherwise."""
+    rows = csv.DictReader((folder / "tiny" / "table.csv").read_text().splitlines())
+    return [{name: x for name, x in row.items() if name not in ("low", "high")} for row in rows]
 
 
 @pytest.mark.parametrize("version", ["0.7.0"])

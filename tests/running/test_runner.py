@@ -72,17 +72,17 @@ def test_how_many_pieces_are_read_together_changes_nothing(tmp_path: Path, monke
 
 
 def test_a_tiny_experiment_from_end_to_end(tmp_path: Path) -> None:
-    found = run_experiment(tiny(), tmp_path)
+    found = run_experiment(tiny(runs=20), tmp_path)
     table = pl.read_parquet(tmp_path / "tiny" / "results.parquet")
     assert table.columns == [
         "line", "policy", "environment", "swept", "run", "time",
         "regret", "realised_regret", "expected_reward", "reward", "best_pulls", "changes",
         "pulls",
     ]  # fmt: skip
-    assert table.height == 2 * 6 * 300
+    assert table.height == 2 * 20 * 300
     last = table.filter(pl.col("time") == 300, pl.col("line") == "chance").sort("run")
     np.testing.assert_array_equal(last["regret"], found.values["chance"][:, -1])
-    assert last["pulls"].list.sum().to_list() == [300] * 6
+    assert last["pulls"].list.sum().to_list() == [300] * 20
     (claim,) = json.loads((tmp_path / "tiny" / "claims.json").read_text())
     assert claim["verdict"] == "holds"
     assert claim["evidence"][0]["low"] > 0
