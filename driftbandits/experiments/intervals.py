@@ -11,9 +11,9 @@ each end is the farther one of the two. `python -m tools.calibration` compares i
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
-from scipy.special import stdtrit
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
@@ -33,9 +33,16 @@ def interval_of_mean(
     spread = np.sqrt((away**2).sum(axis=0) / (runs - 1))
     lean = skewness(away, spread) / np.sqrt(runs)
     error = spread / np.sqrt(runs)
-    low = mean - error * reach(float(stdtrit(runs - 1, 1 - low_tail)), lean)
-    high = mean + error * reach(float(stdtrit(runs - 1, 1 - high_tail)), -lean)
+    low = mean - error * reach(quantile_of_t(runs - 1, 1 - low_tail), lean)
+    high = mean + error * reach(quantile_of_t(runs - 1, 1 - high_tail), -lean)
     return low, high
+
+
+@cache
+def quantile_of_t(freedom: int, probability: float) -> float:
+    from scipy.special import stdtrit  # here, as SciPy takes a while to import
+
+    return float(stdtrit(freedom, probability))
 
 
 def skewness(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
