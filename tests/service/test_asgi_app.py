@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.middleware.gzip import GZipMiddleware
 
 from driftbandits import InputError, asgi_app
 from driftbandits.service.server import lock_folder
@@ -52,6 +53,20 @@ def test_mounted_under_a_prefix(tmp_path: Path) -> None:
             page = await client.get("/a b", follow_redirects=True)
             assert page.url.path == "/a b/"
             assert "<title>" in page.text
+
+    ask_in_turn(app, asks)
+
+
+def test_middleware_of_others_may_change_an_answer(tmp_path: Path) -> None:
+    app = mounted(asgi_app(tmp_path, without_keys=True), "/bandits")
+    app.add_middleware(GZipMiddleware, minimum_size=1)
+
+    async def asks(client: httpx.AsyncClient) -> None:
+        async with app.router.lifespan_context(app):
+            made = await client.post("/bandits/v1/bandits", json=SHOP)
+            assert made.status_code == 201
+            assert made.headers["content-encoding"] == "gzip"
+            assert made.json()["name"] == "shop"
 
     ask_in_turn(app, asks)
 

@@ -272,7 +272,7 @@ async def send_response(response: Response, request: AsgiRequest, send: Send) ->
 
 
 def start_of(response: Response) -> Message:
-    headers = headers_of(response)
+    headers = list(headers_of(response))  # middleware of others may add some
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 

@@ -196,6 +196,7 @@ class Connection(HttpToolsProtocol):
         if cycle.more_body or cycle.disconnected:
             return None
         body, cycle.body = bytes(cycle.body), bytearray()
+        self.flow.resume_reading()  # or nobody would notice that the caller leaves
         return body
 
     def _abort(self) -> None:

@@ -42,18 +42,16 @@ class DirectTransactions:
 
     @contextmanager
     def _with_sqlite(self) -> Iterator[Execute]:
+        def execute(statement: str, rows: Row | list[Row]) -> int:
+            if isinstance(rows, list):
+                insert_rows(cursor, statement, rows)
+                return len(rows)
+            return cursor.execute(statement, rows).rowcount
+
         with self._lock:
-            self._kept = connection = self._kept or self._engine.raw_connection()
-            cursor = connection.cursor()
-
-            def execute(statement: str, rows: Row | list[Row]) -> int:
-                if isinstance(rows, list):
-                    insert_rows(cursor, statement, rows)
-                else:
-                    cursor.execute(statement, rows)
-                return cursor.rowcount
-
             try:
+                self._kept = connection = self._kept or self._engine.raw_connection()
+                cursor = connection.cursor()
                 cursor.execute("BEGIN IMMEDIATE")
                 yield execute
                 connection.commit()
@@ -69,9 +67,9 @@ class DirectTransactions:
 
     def _close(self) -> None:
         """Gives the connection to the pool, which takes back what was not committed."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
 
 
 def insert_rows(cursor: Any, statement: str, rows: list[Row]) -> None:
