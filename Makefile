@@ -13,7 +13,7 @@ OPTIMISED := tests/numerics tests/simulation tests/agents/test_simulation.py tes
 CLUSTER := tests/running/test_ray_cluster.py  # it needs the cores for itself
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help demo reproduce paper field tracker docs test check soak soak-service browser hosts bench clean
+.PHONY: help demo reproduce paper field tracker calibration docs test check soak soak-service browser hosts bench clean
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ field: .venv/installed  ## compare all policies on all problems, publish it in d
 tracker: .venv/installed  ## measure the tracker against all policies, publish it in docs/tracker and the README
 	$(BIN)/driftbandits run tracker
 	$(BIN)/python -m tools.publish.tracker_evidence
+
+calibration: .venv/installed  ## count how often our intervals and verdicts are right, for docs/calibration.md
+	$(BIN)/python -m tools.calibration > docs/calibration.md
 
 docs: .venv/installed  ## write the pages of policies and environments anew
 	$(BIN)/python -m tools.publish.pages

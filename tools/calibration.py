@@ -1,4 +1,4 @@
-"""How often intervals and verdicts are right: `python -m tools.calibration`, some minutes.
+"""How often intervals and verdicts are right: `make calibration` writes it to docs/calibration.md.
 
 Draws experiments of known mean, and counts in how many the 95% interval of each method holds it,
 and how wide it is. Then experiments for claims of which it is known whether they hold. The seed is
@@ -195,7 +195,8 @@ def sweeps(
 
 
 def calibrate_stable() -> None:
-    print("\nVerdicts on `stable` with factor 2, in %: holds / does not hold.\n")
+    print("\n## Verdicts on `stable`\n")
+    print("Verdicts with factor 2, in %: holds / does not hold.\n")
     print_row(["runs", "settings", "distribution", "true ratio", "bootstrap", "pairs"])
     print_row(["---"] * 6)
     generator = np.random.default_rng(1)
@@ -222,7 +223,8 @@ def refuted_now(values: np.ndarray) -> bool:
 
 
 def calibrate_rivals() -> None:
-    print("\nA claim to be lower than rivals that are all equal: it is refuted in %.\n")
+    print("\n## Claims about many rivals\n")
+    print("A claim to be lower than rivals that are all equal: it is refuted in %.\n")
     print_row(["runs", "rivals", "distribution", "percentile", "corrected"])
     print_row(["---"] * 5)
     generator = np.random.default_rng(2)
@@ -240,7 +242,19 @@ def shares(verdicts: list[str], kinds: list[str]) -> str:
     return " / ".join(f"{100 * verdicts.count(kind) / len(verdicts):.1f}" for kind in kinds)
 
 
+PAGE = """# How far to trust an interval and a verdict
+
+`make calibration` draws experiments whose truth is known, and counts how often our 95% intervals
+and verdicts are right. The last column of each table is what the library uses; the others are what
+it used up to version 0.10, and what else was tried. [experiments.md](experiments.md#claims) says
+how verdicts are made.
+
+## Intervals
+"""
+
+
 def main() -> None:
+    print(PAGE)
     calibrate_intervals()
     calibrate_stable()
     calibrate_rivals()

@@ -7,7 +7,8 @@ skewness by transformation", corrects it by the sample's skewness:
     mean - error * g(t),   g(x) = 3/c ((1 + c (x - c/6))^(1/3) - 1),   c = skewness / sqrt(runs)
 
 Where a heavy tail only seems skewed, as in differences of policies, that draws in the wrong end. So
-each end is the farther one of the two. `python -m tools.calibration` compares it with others.
+each end is the farther one of the two, but at most FARTHEST times as far out as Student's.
+docs/calibration.md compares it with others.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
+FARTHEST = 2.0  # beyond it, ends of few runs go far out and hold the mean hardly more often
 DOUBLINGS, HALVINGS = 24, 36  # of the search for an end
 
 
@@ -59,7 +61,7 @@ def reach(quantile: float, lean: np.ndarray) -> np.ndarray:
     small = np.abs(lean) < 1e-6
     c = np.where(small, 1, lean)
     corrected = 3 / c * (np.cbrt(1 + c * (quantile - c / 6)) - 1)
-    return np.where(small, quantile, np.maximum(quantile, corrected))
+    return np.where(small, quantile, np.clip(corrected, quantile, FARTHEST * quantile))
 
 
 def interval_of_ratio(

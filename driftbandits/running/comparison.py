@@ -17,7 +17,7 @@ ENVIRONMENT = "sinusoidal"
 
 
 def compare(
-    policies: Sequence[str] = POLICIES,
+    policies: str | Sequence[str] = POLICIES,
     environment: str = ENVIRONMENT,
     *,
     horizon: int = 10_000,
@@ -31,7 +31,7 @@ def compare(
     """Simulates several policies in the same worlds.
 
     Args:
-        policies: for example "tracker(width=2)".
+        policies: for example ["tracker(width=2)", "ucb"], or a single one.
         environment: for example "sinusoidal(max_consecutive=10)".
         horizon: pulls per run.
         runs: independent repetitions.
@@ -41,6 +41,7 @@ def compare(
         cores: how many to use; None is all of them. The numbers do not depend on it.
         watcher: receives progress reports.
     """
+    policies = [policies] if isinstance(policies, str) else policies
     experiment = Experiment(
         name=NAME,
         title=environment,

@@ -99,3 +99,7 @@ def test_policies_and_environments_are_built_once(monkeypatch) -> None:
     counted(environments.ENVIRONMENTS, "flipping")
     compare(["ucb", "swa(alpha=0.21)"], "flipping(num_arms=4)", horizon=31, runs=105)
     assert sorted(built) == ["flipping", "swa", "ucb"]
+
+
+def test_a_single_policy_needs_no_list() -> None:
+    assert list(compare("uniform", "bernoulli", horizon=9, runs=2).final()) == ["uniform"]
