@@ -40,7 +40,7 @@ PROBE = """<script>addEventListener("load", () => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    run_experiments([tiny(), SWEPT, WORLDS, DISCS, BOUND], folder)
+    run_experiments([tiny(runs=20), SWEPT, WORLDS, DISCS, BOUND], folder)
     return write_report(folder)
 
 
