@@ -15,16 +15,20 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, State
 from driftbandits.environments import build_environment
-from driftbandits.numerics.random_keys import key
+from driftbandits.numerics.random_keys import any_key, key_of, run_words
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
+from driftbandits.simulation.cache_folder import cache_folder
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
+from driftbandits.simulation.kept_programs import find, keep
+from driftbandits.simulation.program_names import Name, block_name
 from driftbandits.simulation.threads import Stopped, call_on_threads
 from driftbandits.simulation.traces import (
     Record,
@@ -40,6 +44,7 @@ from driftbandits.simulation.traces import (
 POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two reports of progress, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
+KEYS = 6  # of each run
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 
 
@@ -83,11 +88,13 @@ def simulate(
     """
     check.integer(horizon=horizon, runs=runs)
     check.integer(seed=seed, at_least=0)
+    given = policy, environment
     if isinstance(environment, str):
         environment = build_environment(environment)
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
-    program = program_for(policy, environment, horizon, record_every, chunk)
+    name = block_name(*given, horizon, record_every, chunk)
+    program = program_for(policy, environment, horizon, record_every, chunk, name)
     first_runs = range(0, runs, program.width)
     moved = count_steps(horizon * len(first_runs), progress or ignore)
     run = own_device()(run_block)
@@ -114,49 +121,61 @@ def count_steps(total: int, progress: ProgressCallback) -> Callable[[int], None]
     return moved
 
 
+Arrays = tuple[Array, ...]  # a block's states, in one row: what is kept knows no other structure
+
+
 class CompiledBlock(NamedTuple):
-    start: Callable[[Keys], State]  # a block's states
-    proceed: Callable[..., tuple[State, Record]]  # carries them forward
+    start: jax.stages.Compiled  # words to states
+    proceed: jax.stages.Compiled  # states, words, first and last step to states and a record
 
 
 class Program:
-    """A policy in an environment, for one block; compiled once per device that needs it."""
+    """A policy in an environment, for one block.
+
+    Compiled once, unless it was `kept` under its name, and loaded by every device that needs it.
+    """
 
     def __init__(
         self,
         policy: Policy,
         environment: Environment,
         horizon: int,
-        every: int,
-        points: int,
-        width: int,
+        record_every: int | None,
+        chunk: int | None,
+        name: Name | None,
     ) -> None:
         self.horizon = horizon
-        self.every = every  # steps between recorded times
-        self.steps = every * points  # how many one call of `proceed` takes at the most
-        self.width = width
-        self._functions = block_functions(policy, environment, every, points)
+        self.every = -(-horizon // POINTS) if record_every is None else record_every
+        self._name, self._kept = name, find(cache_folder(), name)
+        self.width = self._kept.facts["width"] if self._kept else block_width(policy)
+        chunk = min(CHUNK * self.width, -(-horizon // 10)) if chunk is None else chunk
+        check.integer(record_every=self.every, chunk=chunk)
+        points = max(1, chunk // self.every)
+        self.steps = self.every * points  # how many one call of `proceed` takes at the most
+        self._functions = block_functions(policy, environment, self.every, points)
         self._compiled: dict[jax.Device | None, CompiledBlock] = {}
         self._lock = threading.Lock()
 
     def compiled(self) -> CompiledBlock:
-        """For this thread's device; others wait for the first one where they can share it."""
+        """For this thread's device; others wait for the first one, and load what it compiled."""
         here = device()
         with self._lock:
-            shared = here is None or getattr(jax.config, "jax_compilation_cache_dir", None)
-            if shared and not self._compiled:
-                self._compiled[here] = self._compile()
-        if here not in self._compiled:
-            self._compiled[here] = self._compile()
-        return self._compiled[here]
+            if here not in self._compiled:
+                self._compiled[here] = self._load(here) or self._compile()
+            return self._compiled[here]
+
+    def _load(self, here: jax.Device | None) -> CompiledBlock | None:
+        programs = self._kept and self._kept.on(here or jax.devices()[0])
+        return CompiledBlock(*programs) if programs else None
 
     def _compile(self) -> CompiledBlock:
         start, proceed = self._functions
-        keys = block_keys.eval_shape(key(0), self.width, 0)
-        states = jax.eval_shape(start, keys)
-        return CompiledBlock(
-            start.lower(keys).compile(), proceed.lower(states, keys, 0, 0).compile()
-        )
+        words = jax.ShapeDtypeStruct((self.width, KEYS, 2), np.uint32)
+        started = start.trace(words)
+        lowered = started.lower(), proceed.lower(started.out_info, words, 0, 0)
+        made = compiling.compile_all(lowered)
+        self._kept = keep(cache_folder(), self._name, {"width": self.width}, made)
+        return CompiledBlock(*made.programs)
 
 
 @lru_cache(maxsize=64)
@@ -166,27 +185,31 @@ def program_for(
     horizon: int,
     record_every: int | None = None,
     chunk: int | None = None,
+    name: Name | None = None,
 ) -> Program:
     """The program of a policy in an environment; the same arguments give the same object."""
-    every = -(-horizon // POINTS) if record_every is None else record_every
-    width = block_width(policy)
-    chunk = min(CHUNK * width, -(-horizon // 10)) if chunk is None else chunk
-    check.integer(record_every=every, chunk=chunk)
-    return Program(policy, environment, horizon, every, max(1, chunk // every), width)
+    return Program(policy, environment, horizon, record_every, chunk, name)
 
 
-@partial(jax.jit, static_argnums=1)
-def block_keys(seed: Key, width: int, first_run: Array) -> Keys:
-    """A run's keys depend on the seed and its index alone."""
-    runs = jnp.arange(width) + first_run
-    own = jax.vmap(jax.random.fold_in, (None, 0))(seed, runs)
-    keys = jax.vmap(jax.random.split, (0, None))(own, 6)
-    return Keys(keys[:, 0], keys[:, 1], keys[:, 2:5], keys[:, 5])
+def block_words(seed: int, width: int, first_run: int) -> np.ndarray:
+    """Random words for the keys of a block's runs: (width, KEYS, 2) uint32.
+
+    A run's depend on the seed and its index alone.
+    """
+    return run_words(seed, first_run + np.arange(width), KEYS)
+
+
+def keys_of(words: Array | np.ndarray) -> Keys:
+    return Keys(*map(key_of, (words[:, 0], words[:, 1], words[:, 2:5], words[:, 5])))
+
+
+def block_keys(seed: int, width: int, first_run: int) -> Keys:
+    return keys_of(block_words(seed, width, first_run))
 
 
 def block_width(policy: Policy) -> int:
     """Runs per block: few for a policy with a large state, so that it stays in cache."""
-    state = jax.eval_shape(policy.init, key(0))
+    state = jax.eval_shape(policy.init, any_key())
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     fitting = max(BLOCK_BYTES // max(size, 1), 1)
     return min(max(1 << (fitting.bit_length() - 1), NARROWEST), WIDEST)
@@ -201,14 +224,21 @@ def block_functions(
     of a step by it.
     """
 
-    def start(keys: Keys) -> State:
+    def init(keys: Keys) -> State:
         waiting = nothing_waiting(policy, environment, keys.policy_start)
         return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
 
-    # Traced once, though it is looked at several times below.
+    # Traced once, though they are looked at several times below.
+    init_all = jax.jit(jax.vmap(init), inline=True)
     step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
 
-    def proceed(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
+    def start(words: Array) -> Arrays:
+        return tuple(jax.tree.leaves(init_all(keys_of(words))))
+
+    def proceed(arrays: Arrays, words: Array, first: Array, last: Array) -> tuple[Arrays, Arrays]:
+        keys = keys_of(words)
+        states = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(init_all, keys)), arrays)
+
         def body(time: Array, carry: tuple[State, Record]) -> tuple[State, Record]:
             states, sums = carry
             states, record = step(states, keys, time)
@@ -217,12 +247,10 @@ def block_functions(
 
         shapes = jax.eval_shape(step, states, keys, first)[1]
         zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
-        return jax.lax.fori_loop(first, last, body, (states, zeros))
+        states, sums = jax.lax.fori_loop(first, last, body, (states, zeros))
+        return tuple(jax.tree.leaves(states)), tuple(sums)
 
-    return (
-        compiling.jit(jax.vmap(start)),
-        compiling.jit(proceed, donate_argnums=0),
-    )
+    return compiling.jit(start), compiling.jit(proceed, donate_argnums=0)
 
 
 def take_step(
@@ -253,14 +281,14 @@ def run_block(
 ) -> Trace:
     """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
     start, proceed = program.compiled()
-    keys = block_keys(key(seed), program.width, first_run)
-    states, records = start(keys), []
+    words = block_words(seed, program.width, first_run)
+    states, records = start(words), []
     for first in range(0, program.horizon, program.steps):
         if stopped.is_set():
             raise CancelledError
         last = min(first + program.steps, program.horizon)
-        states, record = proceed(states, keys, first, last)
-        record = jax.device_get(record)
+        states, sums = proceed(states, words, first, last)
+        record = Record(*jax.device_get(sums))
         refuse_broken(record, first_run)
         records.append(record)
         moved(last - first)
