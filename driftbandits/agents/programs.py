@@ -8,7 +8,8 @@ arrays, as each costs time.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -28,11 +29,13 @@ from driftbandits.agents.packed_tickets import (
     unpack,
 )
 from driftbandits.agents.soundness import are_probabilities, largest
-from driftbandits.core import BanditSpec, Decision, Key, Policy, PyTree, State
+from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.made_again import Made, making_again
-from driftbandits.numerics.random_keys import THREEFRY, key
+from driftbandits.numerics.random_keys import THREEFRY, any_key, key, key_of
 from driftbandits.policies import build_policy
-from driftbandits.simulation import compiling
+from driftbandits.simulation.devices import agents_device
+from driftbandits.simulation.kept_functions import kept_function
+from driftbandits.simulation.program_names import Name, agent_name
 
 TOGETHER = 128  # decisions or rewards in one call of a program, at the most
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
@@ -55,26 +58,38 @@ class Programs:
     weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
 
-_in_use: WeakValueDictionary[tuple[str, BanditSpec], Programs] = WeakValueDictionary()
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_in_use: WeakValueDictionary[tuple[str, BanditSpec, Path | None], Programs] = WeakValueDictionary()
 
 
 @lru_cache(maxsize=KEPT)
-def programs_for(policy: str, spec: BanditSpec) -> Programs:
+def programs_for(policy: str, spec: BanditSpec, folder: Path | None = None) -> Programs:
     """Those of a policy such as "recurrent(energy=0)", compiled once for all who use them.
 
     Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
+    With a folder, other processes find them there.
     """
-    found = _in_use.get((policy, spec))
+    found = _in_use.get((policy, spec, folder))
     if found is None:
-        found = _in_use[policy, spec] = new_programs(build_policy(policy, spec), spec)
+        compile_it = partial(kept_program, name=agent_name(policy, spec), folder=folder)
+        found = new_programs(build_policy(policy, spec), spec, compile_it)
+        _in_use[policy, spec, folder] = found
     return found
 
 
-def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
+def kept_program(
+    function: Callable[..., Any], name: Name | None, folder: Path | None
+) -> Callable[..., Any]:
+    own = name and (*name, function.__name__)
+    return kept_function(function, own, folder, agents_device())
+
+
+def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Programs:
     state = StateLayout(blank_state(policy))
     # NumPy's: JAX would compile a program for every shape, and keep it for ever.
     context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
-    decision = jax.eval_shape(policy.act, key(0), state.blank, context, everyone)[0]
+    decision = jax.eval_shape(policy.act, any_key(), state.blank, context, everyone)[0]
     ticket = layout_of(decision.ticket)
 
     def after_act(known: State, context: Array, everyone: Array) -> State:
@@ -88,7 +103,7 @@ def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
     still = spec.context_dim == 0 and not any(new_by_act)
     act = acting(policy, spec, state, ticket, new_by_act, still)
     learn = learning(policy, spec, state, ticket, new_by_learn)
-    init, act, learn = (compiling.jit(each) for each in (starting(policy, state), act, learn))
+    init, act, learn = (compile_it(each) for each in (starting(policy, state), act, learn))
     weighs = weighs_rewards(policy, state.blank, context, everyone)
     return Programs(init, act, learn, state, ticket, new_by_act, new_by_learn, still, weighs)
 
@@ -96,7 +111,7 @@ def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
 @lru_cache(maxsize=64)
 def blank_state(policy: Policy) -> State:
     """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
-    return jax.eval_shape(policy.init, key(0))
+    return jax.eval_shape(policy.init, any_key())
 
 
 def new_parts(layout: StateLayout, after: Callable[..., State], *given: Any) -> list[bool]:
@@ -113,9 +128,9 @@ def new_parts(layout: StateLayout, after: Callable[..., State], *given: Any) -> 
 # Functions of their own, as JAX keeps what it has compiled for as long as the function lives.
 
 
-def starting(policy: Policy, layout: StateLayout) -> Callable[[Key], Parts]:
-    def init(key: Key) -> Parts:
-        return layout.pack(policy.init(key))
+def starting(policy: Policy, layout: StateLayout) -> Callable[[Array], Parts]:
+    def init(words: Array) -> Parts:
+        return layout.pack(policy.init(key_of(words)))
 
     return init
 
