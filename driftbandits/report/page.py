@@ -13,11 +13,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from driftbandits import check
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.experiment import Experiment
 from driftbandits.experiments.ranking import is_field
 from driftbandits.experiments.results import Results
 from driftbandits.experiments.tuning import how_tuned
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
 from driftbandits.report.field import heat_map_figure, ranking_table

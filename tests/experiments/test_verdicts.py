@@ -8,9 +8,10 @@ import pytest
 
 from driftbandits import estimate
 from driftbandits.experiments.claims import KINDS, parse_claim
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.files import experiment_from
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Curves, Verdict, judge
-from driftbandits.report.style import deciding
+from driftbandits.experiments.verdicts import Curves, Verdict, judge
+from driftbandits.report.wording import deciding
 from tools.calibration import LAYOUTS, bootstrapped_ratio, paired_ratios, sweeps
 
 TIMES = np.arange(10, 101, 10)
