@@ -10,6 +10,10 @@ from driftbandits.experiments.few_runs import FewRuns, few_runs_text
 from driftbandits.report.style import number
 
 
+def sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def value_text(value: float | None) -> str:
     return "no number" if value is None else number(value)
 
