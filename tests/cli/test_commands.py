@@ -91,7 +91,7 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
     finals = compare(policies, "bernoulli", horizon=60, runs=3).final()
     assert set(out["policies"]) == set(policies)
     for policy, final in finals.items():
-        assert out["policies"][policy] == pytest.approx(final._asdict())
+        assert out["policies"][policy] == pytest.approx(final.as_json())
         assert final.low <= final.mean <= final.high
         assert final.median <= final.percentile_95 <= final.worst
 
@@ -107,7 +107,7 @@ def test_compare_without_names_takes_the_defaults(monkeypatch, capsys) -> None:
     assert set(out["policies"]) == set(comparison.POLICIES)
     finals = compare(horizon=60, runs=3).final()
     for policy, final in finals.items():
-        assert out["policies"][policy] == pytest.approx(final._asdict())
+        assert out["policies"][policy] == pytest.approx(final.as_json())
 
 
 def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
