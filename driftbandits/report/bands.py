@@ -58,6 +58,7 @@ def draw_intervals(
         if label not in wide:
             axes.fill_between(times, low, high, color=colour, alpha=0.18, linewidth=0)
             continue
-        place = int((0.98 - 0.025 * wide.index(label)) * (len(times) - 1))
-        reach = [[mean[place] - low[place]], [high[place] - mean[place]]]
-        axes.errorbar(times[place], mean[place], reach, color=colour, capsize=3, linewidth=1.2)
+        place = (0.98 - 0.025 * wide.index(label)) * times[-1]
+        middle, lowest, highest = (np.interp(place, times, each) for each in (mean, low, high))
+        reach = [[middle - lowest], [highest - middle]]
+        axes.errorbar(place, middle, reach, color=colour, capsize=3, linewidth=1.2)
