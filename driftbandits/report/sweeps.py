@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from driftbandits.experiments.experiment import Line
 from driftbandits.experiments.metrics import estimate
 from driftbandits.experiments.results import Results
-from driftbandits.report.curves import draw_panel, dress, footnote, label_ends, thin_curves
+from driftbandits.report.curves import draw_panel, footnote, label_ends, thin_curves
 from driftbandits.report.style import MEANINGS, Look, number
 
 RUN_COLOUR, MEAN_COLOUR = "#888888", "#0072B2"
@@ -20,6 +20,7 @@ def sweep_figure(results: Results) -> Figure:
         groups.setdefault(line.group, []).append(line)
     figure = Figure(figsize=(12, 4.5 * len(groups)), layout="constrained")
     times, curves = thin_curves(results)
+    notes: list[str] = []
     for row, (group, lines) in enumerate(groups.items()):
         final, over_time = (figure.add_subplot(len(groups), 2, 2 * row + k) for k in (1, 2))
         draw_finals(final, results, lines)
@@ -30,11 +31,11 @@ def sweep_figure(results: Results) -> Figure:
             line.label: (mpl.colors.to_hex(shade), "-")
             for line, shade in zip(lines, shades, strict=True)
         }
-        draw_panel(over_time, times, {label: curves[label] for label in styles}, styles)
-        dress(over_time, results)
+        here = {label: curves[label] for label in styles}
+        notes += draw_panel(over_time, times, here, styles, results.experiment)
         named = {f"{line.value}": curves[line.label] for line in lines}
         label_ends(over_time, named, list(styles.values()))
-    footnote(figure, results)
+    footnote(figure, results, notes)
     return figure
 
 
