@@ -106,6 +106,8 @@ def recurrent(
     num_arms = spec.num_arms
     remembered = num_arms + 1 if history else 0
     optimizer = rmsprop(learning_rate)
+    share_kept = 1 - dropout if dropout else None
+    weight = energy or None
 
     def init(key: Key) -> RecurrentState:
         network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)
@@ -123,7 +125,7 @@ def recurrent(
     ) -> tuple[Decision, RecurrentState]:
         dropout_key, arm_key = jax.random.split(key)
         inputs = jnp.concatenate([context_or_one(context), state.last])
-        kept = dropout_masks(dropout_key, dropout, state.hidden.shape)
+        kept = dropout_masks(dropout_key, share_kept, state.hidden.shape)
         logits, new_hidden = forward(state.network, inputs, state.hidden, kept)
         probabilities = softmax_probabilities(logits / temperature, available)
         if epsilon is not None:
@@ -141,7 +143,7 @@ def recurrent(
         def loss(network: Network) -> Array:
             logits, _ = forward(network, ticket.inputs, ticket.hidden, ticket.kept)
             return reinforce_loss(
-                logits / temperature, ticket.available, ticket.arm, advantage, energy
+                logits / temperature, ticket.available, ticket.arm, advantage, weight
             )
 
         updates, optimizer_state = optimizer.update(jax.grad(loss)(state.network), state.optimizer)
@@ -180,8 +182,8 @@ def forward(network: Network, inputs: Array, hidden: Array, kept: Array) -> tupl
 
 
 def reinforce_loss(
-    logits: Array, available: Array, arm: Array, advantage: Array, energy: float
+    logits: Array, available: Array, arm: Array, advantage: Array, energy: float | None
 ) -> Array:
-    """-(r - rbar) log p_arm + energy * L_EC."""
+    """-(r - rbar) log p_arm + energy * L_EC; None leaves the second term out."""
     loss = -advantage * jax.nn.log_softmax(jnp.where(available, logits, -jnp.inf))[arm]
-    return loss + energy * energy_term(logits, available) if energy else loss
+    return loss if energy is None else loss + energy * energy_term(logits, available)

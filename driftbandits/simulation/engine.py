@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits import check
@@ -23,6 +24,7 @@ from driftbandits.environments import build_environment
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
+from driftbandits.simulation.arguments import Number, Template, template_of, without_numbers
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
 from driftbandits.simulation.threads import Stopped, call_on_threads
@@ -114,32 +116,31 @@ def count_steps(total: int, progress: ProgressCallback) -> Callable[[int], None]
     return moved
 
 
-class CompiledBlock(NamedTuple):
-    start: Callable[[Keys], State]  # a block's states
-    proceed: Callable[..., tuple[State, Record]]  # carries them forward
+class Shape(NamedTuple):
+    """Of a block and what is recorded of it."""
+
+    width: int  # runs
+    every: int  # steps between recorded times
+    points: int  # recorded times of one call at the most
 
 
-class Program:
-    """A policy in an environment, for one block; compiled once per device that needs it."""
+class Steps:
+    """The steps of a block, whatever the numbers; compiled once per device that needs them."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        environment: Environment,
-        horizon: int,
-        every: int,
-        points: int,
-        width: int,
-    ) -> None:
-        self.horizon = horizon
-        self.every = every  # steps between recorded times
-        self.steps = every * points  # how many one call of `proceed` takes at the most
-        self.width = width
-        self._functions = block_functions(policy, environment, every, points)
-        self._compiled: dict[jax.Device | None, CompiledBlock] = {}
+    def __init__(self, template: Template, shape: Shape) -> None:
+        start, proceed = block_functions(template, shape)
+        keys = block_keys.eval_shape(key(0), shape.width, 0)
+        numbers = jax.eval_shape(list, template.numbers)
+        self._states = jax.eval_shape(start, numbers, keys)
+        self._traced = proceed.trace(numbers, self._states, keys, 0, 0)
+        self._compiled: dict[jax.Device | None, jax.stages.Compiled] = {}
         self._lock = threading.Lock()
 
-    def compiled(self) -> CompiledBlock:
+    def nothing(self) -> State:
+        """Stands for the states before the first step."""
+        return jax.tree.map(zeros_of, self._states)
+
+    def compiled(self) -> jax.stages.Compiled:
         """For this thread's device; others wait for the first one where they can share it."""
         here = device()
         with self._lock:
@@ -150,13 +151,36 @@ class Program:
             self._compiled[here] = self._compile()
         return self._compiled[here]
 
-    def _compile(self) -> CompiledBlock:
-        start, proceed = self._functions
-        keys = block_keys.eval_shape(key(0), self.width, 0)
-        states = jax.eval_shape(start, keys)
-        return CompiledBlock(
-            start.lower(keys).compile(), proceed.lower(states, keys, 0, 0).compile()
-        )
+    def _compile(self) -> jax.stages.Compiled:
+        return self._traced.lower().compile()
+
+
+class Program:
+    """A policy in an environment, for one block; those that differ in numbers share the steps."""
+
+    def __init__(
+        self, policy: Policy, environment: Environment, horizon: int, shape: Shape
+    ) -> None:
+        self.horizon = horizon
+        self.shape = shape
+        self.width = shape.width
+        self._template = template_of((policy, environment))
+
+    @property
+    def numbers(self) -> list[Number]:
+        return self._template.numbers
+
+    def steps(self) -> Steps:
+        with _tracing:
+            try:
+                return steps_of(self._template, self.shape)
+            except jax.errors.JAXTypeError:  # a number shapes the program: it has to be a constant
+                self._template = without_numbers(self._template.functions)
+                return steps_of(self._template, self.shape)
+
+
+_tracing = threading.Lock()
+steps_of = lru_cache(maxsize=64)(Steps)
 
 
 @lru_cache(maxsize=64)
@@ -172,7 +196,7 @@ def program_for(
     width = block_width(policy)
     chunk = min(CHUNK * width, -(-horizon // 10)) if chunk is None else chunk
     check.integer(record_every=every, chunk=chunk)
-    return Program(policy, environment, horizon, every, max(1, chunk // every), width)
+    return Program(policy, environment, horizon, Shape(width, every, max(1, chunk // every)))
 
 
 @partial(jax.jit, static_argnums=1)
@@ -193,36 +217,50 @@ def block_width(policy: Policy) -> int:
 
 
 def block_functions(
-    policy: Policy, environment: Environment, every: int, points: int
-) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
+    template: Template, shape: Shape
+) -> tuple[Callable[..., State], jax.stages.Wrapped]:
     """What starts a block, and what carries it forward by up to `points` recorded times.
 
     The number of steps is an argument of the compiled loop, so that XLA does not shape the code
     of a step by it.
     """
 
-    def start(keys: Keys) -> State:
-        waiting = nothing_waiting(policy, environment, keys.policy_start)
-        return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
+    def start(numbers: list[Array], keys: Keys) -> State:
+        policy, environment = template.with_numbers(numbers)
+        return jax.vmap(partial(start_run, policy, environment))(keys)
 
-    # Traced once, though it is looked at several times below.
-    step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
+    def proceed(
+        numbers: list[Array], states: State, keys: Keys, first: Array, last: Array
+    ) -> tuple[State, Record]:
+        policy, environment = template.with_numbers(numbers)
+        # Traced once, though it is looked at several times below.
+        step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
 
-    def proceed(states: State, keys: Keys, first: Array, last: Array) -> tuple[State, Record]:
         def body(time: Array, carry: tuple[State, Record]) -> tuple[State, Record]:
             states, sums = carry
             states, record = step(states, keys, time)
-            point = (time - first) // every
+            point = (time - first) // shape.every
             return states, jax.tree.map(lambda total, new: total.at[point].add(new), sums, record)
 
-        shapes = jax.eval_shape(step, states, keys, first)[1]
-        zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
-        return jax.lax.fori_loop(first, last, body, (states, zeros))
+        states = jax.lax.cond(first == 0, partial(start, numbers), lambda _: states, keys)
+        found = jax.eval_shape(step, states, keys, first)[1]
+        sums = jax.tree.map(lambda x: jnp.zeros((shape.points, *x.shape), x.dtype), found)
+        return jax.lax.fori_loop(first, last, body, (states, sums))
 
-    return (
-        compiling.jit(jax.vmap(start)),
-        compiling.jit(proceed, donate_argnums=0),
-    )
+    return start, compiling.jit(proceed, donate_argnums=1)
+
+
+def zeros_of(like: jax.ShapeDtypeStruct) -> Array | np.ndarray:
+    """By NumPy, for which nothing is compiled; it has no random keys."""
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.lax.full_like(like, 0)
+    return np.zeros(like.shape, like.dtype)
+
+
+def start_run(policy: Policy, environment: Environment, keys: Keys) -> State:
+    """The world, the policy's state and what waits, before the first pull of one run."""
+    waiting = nothing_waiting(policy, environment, keys.policy_start)
+    return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
 
 
 def take_step(
@@ -252,16 +290,18 @@ def run_block(
     program: Program, seed: int, first_run: int, moved: Callable[[int], None], stopped: Stopped
 ) -> Trace:
     """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
-    start, proceed = program.compiled()
-    keys = block_keys(key(seed), program.width, first_run)
-    states, records = start(keys), []
-    for first in range(0, program.horizon, program.steps):
+    steps, shape = program.steps(), program.shape
+    proceed, numbers = steps.compiled(), jax.device_put(program.numbers, device())
+    keys = block_keys(key(seed), shape.width, first_run)
+    states, records = steps.nothing(), []
+    chunk = shape.every * shape.points
+    for first in range(0, program.horizon, chunk):
         if stopped.is_set():
             raise CancelledError
-        last = min(first + program.steps, program.horizon)
-        states, record = proceed(states, keys, first, last)
+        last = min(first + chunk, program.horizon)
+        states, record = proceed(numbers, states, keys, first, last)
         record = jax.device_get(record)
         refuse_broken(record, first_run)
         records.append(record)
         moved(last - first)
-    return add_up(records, program.horizon, program.every)
+    return add_up(records, program.horizon, shape.every)

@@ -44,7 +44,7 @@ def stored_masks(monkeypatch, case):
     factors = (case.masks / np.float32(1 - case.dropout)).astype(np.float32)
     step_keys = jax.random.key_data(jax.vmap(jax.random.split)(KEYS)[:, 0])
 
-    def masks_of(key, rate, shape):
+    def masks_of(key, share, shape):
         found = jnp.all(step_keys == jax.random.key_data(key), axis=1)
         return jnp.tensordot(found.astype(jnp.float32), factors, 1)
 
@@ -74,7 +74,7 @@ def policy_of(case):
         BanditSpec(int(case.num_arms), int(case.context_dim)),
         hidden=case.hidden.shape[2],
         dropout=float(case.dropout),
-        energy=float(case.energy),
+        energy=float(case.energy) or None,
         temperature=float(case.temperature),
     )
 
@@ -103,7 +103,7 @@ def test_forward_loss_and_gradient_agree_with_pytorch(case, stored_masks):
             jnp.ones(case.num_arms, bool),
             case.arms[0],
             case.rewards[0],
-            float(case.energy),
+            float(case.energy) or None,
         )
         return loss, (logits, hidden)
 
@@ -182,14 +182,14 @@ PROBABILITIES = np.append(softmax(LOGITS[:4]), 0)
 
 
 def test_gradient_of_the_reinforce_term():
-    gradient = jax.jit(jax.grad(partial(module.reinforce_loss, energy=0.0)))(
+    gradient = jax.jit(jax.grad(partial(module.reinforce_loss, energy=None)))(
         LOGITS, AVAILABLE, 1, 0.7
     )
     np.testing.assert_allclose(gradient, 0.7 * (PROBABILITIES - np.eye(5)[1]), atol=1e-6)
 
 
 def test_dropout_keeps_its_share_and_scales():
-    factors = np.asarray(dropout_masks(KEYS[0], 0.2, (100_000,)))
+    factors = np.asarray(dropout_masks(KEYS[0], 0.8, (100_000,)))
     kept = factors != 0
     np.testing.assert_allclose(factors[kept], 1 / 0.8, rtol=1e-6)
     assert abs(kept.mean() - 0.8) < 0.005  # four standard errors
