@@ -18,6 +18,7 @@ CACHE = TESTS.parent / ".pytest_cache" / "compiled"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(CACHE)
 os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(2 * 2**30)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+os.environ["DRIFTBANDITS_CACHE"] = "off"  # what is tested is compiled, not found
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

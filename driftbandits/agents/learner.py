@@ -23,7 +23,6 @@ from driftbandits.agents.programs import REFUSED, USUAL, Programs, programs_for
 from driftbandits.agents.soundness import sum_to_one
 from driftbandits.core import BanditSpec, State
 from driftbandits.numerics.made_again import Made
-from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.engine import block_keys
@@ -77,7 +76,7 @@ class Learner:
 
     def __init__(self, policy: str, spec: BanditSpec, seed: int) -> None:
         with jax.default_device(agents_device()):
-            keys = block_keys(key(seed), 1, 0)
+            keys = block_keys(seed, 1, 0)
         self._text, self._start = policy, keys.policy_start[0]
         self._words = np.asarray(jax.random.key_data(keys.steps[0, 2]))
         self.decisions = 0

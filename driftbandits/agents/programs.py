@@ -29,7 +29,7 @@ from driftbandits.agents.packed_tickets import (
 from driftbandits.agents.soundness import are_probabilities, largest
 from driftbandits.core import BanditSpec, Decision, Key, Policy, PyTree, State
 from driftbandits.numerics.made_again import Made, making_again
-from driftbandits.numerics.random_keys import THREEFRY, key
+from driftbandits.numerics.random_keys import key, key_of
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
 
@@ -166,7 +166,7 @@ def acting(
 
     def act(parts: Parts, words: Array, made: Made | None) -> tuple[Parts, Array]:
         first, count = (as_type(word, jnp.int32) for word in words[:2])
-        steps = jax.random.wrap_key_data(words[2:HEAD], impl=THREEFRY)
+        steps = key_of(words[2:HEAD])
         requests = words[HEAD:].reshape(-1, spec.context_dim + spec.num_arms)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftbandits.check import fail, integer, known
+from driftbandits.simulation.cache_folder import keep_by_default
 from driftbandits.simulation.threads import WorkError
 
 if TYPE_CHECKING:
@@ -93,10 +94,9 @@ def compare(
     from driftbandits.cli.console import print_finals, watching
     from driftbandits.running.comparison import POLICIES, as_json
     from driftbandits.running.comparison import compare as compare_policies
-    from driftbandits.running.compute import keep_compiled_programs
 
     check_jobs(jobs)
-    keep_compiled_programs()
+    keep_by_default()
     with watching(quiet=True) as watcher:
         results = compare_policies(
             policies or POLICIES,
@@ -227,12 +227,11 @@ def run_and_report(
     """What `run` and `reproduce` have in common."""
     from driftbandits.cli.console import print_results, print_verdicts, watching
     from driftbandits.report.page import write_report
-    from driftbandits.running.compute import keep_compiled_programs
     from driftbandits.running.runner import run_experiments
     from driftbandits.running.store import finished
 
     check_jobs(jobs)
-    keep_compiled_programs()
+    keep_by_default()
     try:
         with watching() as watcher:
             found = run_experiments(experiments, out, cores=jobs, on=on, watcher=watcher)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from driftbandits.check import fail, integer
+from driftbandits.simulation.cache_folder import keep_by_default
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -61,11 +62,10 @@ def serve(
       driftbandits serve --database postgresql://bandits@db/bandits --host 0.0.0.0 \\
         --url http://10.0.0.7:8000
     """
-    from driftbandits.running.compute import keep_compiled_programs
     from driftbandits.service.server import serve as run
 
     integer(**{"--port": port}, at_least=0, at_most=65535)
-    keep_compiled_programs()
+    keep_by_default()
     run(data, database, host, port, url, without_keys)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits import check
@@ -30,7 +31,7 @@ def sinusoidal(*, num_arms: int = 10, period: int = 10_000) -> Environment:
         period: steps of one turn of the sine (the means repeat after half of it).
     """
     check.integer(num_arms=num_arms, period=period)
-    phases = jnp.arange(num_arms) / num_arms
+    phases = np.arange(num_arms, dtype=np.float32) / np.float32(num_arms)
 
     def init(key: Key) -> SinusoidalState:
         return SinusoidalState(jax.random.uniform(key, (num_arms,)), jnp.zeros((), jnp.int32))

@@ -22,7 +22,6 @@ from driftbandits.environments import build_environment
 from driftbandits.integrations.external import ExternalPolicy, Player, player_of
 from driftbandits.integrations.foreign import ForeignEnvironment, ForeignRun
 from driftbandits.integrations.stepping import SteppedRuns
-from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
 from driftbandits.simulation.engine import (
@@ -110,7 +109,7 @@ def players_of(
     policy: ExternalPolicy | Policy | str, spec: BanditSpec, seed: int, block: range
 ) -> list[Player]:
     """A policy for each run, whose randomness is the run's own."""
-    keys = block_keys(key(seed), len(block), block.start)
+    keys = block_keys(seed, len(block), block.start)
     if isinstance(policy, ExternalPolicy):
         return [player_of(policy, spec, own) for own in seeds_of(keys).tolist()]
     built = build_policy(policy, spec) if isinstance(policy, str) else policy

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 
 from driftbandits.core import Decision, Environment, Key, Policy, State
-from driftbandits.numerics.random_keys import key
 from driftbandits.simulation import compiling
 from driftbandits.simulation.engine import Keys, block_keys, take_step
 from driftbandits.simulation.traces import Record
@@ -136,7 +135,7 @@ class SteppedRuns:
         self, environment: Environment, seed: int, runs: range, every: int = 1, points: int = 0
     ) -> None:
         self._steps = compiled_steps(environment, every, points)
-        self._keys = block_keys(key(seed), len(runs), runs.start)
+        self._keys = block_keys(seed, len(runs), runs.start)
         self._spec = environment.spec
         self._state, packed = self._steps.start(self._keys)
         self.latest = self._unpack(packed)

@@ -7,10 +7,13 @@ of a simple policy's step. Here they are written out, and XLA makes one kernel o
 
 import math
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import jax
 import jax.extend.random
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits.core import Key
@@ -18,15 +21,59 @@ from driftbandits.core import Key
 ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 PARITY = 0x1BD11BDA
 
+Words = Any  # two words, or two arrays of them
+
 
 def key(seed: int) -> Key:
     """A key for the functions of jax.random."""
     return jax.random.key(seed, impl=THREEFRY)
 
 
+def key_of(words: Array | np.ndarray) -> Key:
+    """The key with these words, or keys."""
+    return jax.random.wrap_key_data(words, impl=THREEFRY)  # type: ignore[arg-type]
+
+
+def is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def without_key(leaf: Array) -> Array:
+    """The words of a key, or what is no key as it is."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def with_key(leaf: Array, like: Any) -> Array:
+    """Undoes `without_key`, for what was like this."""
+    return key_of(leaf) if is_key(like) else leaf
+
+
+@cache
+def any_key() -> jax.ShapeDtypeStruct:
+    """For functions that are looked at without being called."""
+    return jax.eval_shape(key_of, jax.ShapeDtypeStruct((2,), np.uint32))
+
+
+def key_words(seed: int) -> np.ndarray:
+    """The words of a key, as `key` has them: (2,) uint32."""
+    wide = np.int64(seed)
+    high = wide >> 32 if jax.config.values["jax_enable_x64"] else 0
+    return np.array([high, wide & 0xFFFFFFFF]).astype(np.uint32)
+
+
+def run_words(seed: int, runs: np.ndarray, number: int) -> np.ndarray:
+    """The words of `split(fold_in(key(seed), run), number)` for each run: (runs, number, 2) uint32.
+
+    By NumPy, which has nothing to compile.
+    """
+    zero, runs = np.zeros(1, np.uint32), runs.astype(np.uint32)[:, None]
+    own = threefry(key_words(seed), zero, runs)
+    return np.stack(threefry(own, zero, np.arange(number, dtype=np.uint32)), axis=-1)
+
+
 def key_at(words: Array, time: Array) -> Key:
     """The key of a moment, for a state that holds the words of a key (`jax.random.key_data`)."""
-    return jax.random.fold_in(jax.random.wrap_key_data(words, impl=THREEFRY), time)
+    return jax.random.fold_in(key_of(words), time)
 
 
 def two_words(key: Key, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -34,21 +81,24 @@ def two_words(key: Key, shape: tuple[int, ...]) -> tuple[Array, Array]:
     return threefry(jax.random.key_data(key), *counters(shape))
 
 
-def threefry(pair: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Two random words for every counter, of which `high` and `low` are the halves."""
-    schedule = [pair[0], pair[1], pair[0] ^ pair[1] ^ jnp.uint32(PARITY)]
+def threefry(pair: Words, high: Any, low: Any) -> tuple[Any, Any]:
+    """Two random words for every counter, of which `high` and `low` are the halves.
+
+    Of NumPy's arrays or of JAX's.
+    """
+    schedule = [pair[0], pair[1], pair[0] ^ pair[1] ^ np.uint32(PARITY)]
     x, y = high + schedule[0], low + schedule[1]
     for group in range(1, 6):
         for distance in ROTATIONS[(group - 1) % 2]:
             x = x + y
             y = x ^ rotate_left(y, distance)
         x = x + schedule[group % 3]
-        y = y + schedule[(group + 1) % 3] + jnp.uint32(group)
+        y = y + schedule[(group + 1) % 3] + np.uint32(group)
     return x, y
 
 
-def rotate_left(word: Array, distance: int) -> Array:
-    return (word << jnp.uint32(distance)) | (word >> jnp.uint32(32 - distance))
+def rotate_left(word: Any, distance: int) -> Any:
+    return (word << np.uint32(distance)) | (word >> np.uint32(32 - distance))
 
 
 def counters(shape: tuple[int, ...]) -> tuple[Array, Array]:

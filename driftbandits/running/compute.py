@@ -1,12 +1,8 @@
 """Computing a piece, from its text to its numbers, on a thread here or on a node of a cluster."""
 
-import os
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import jax
 
 from driftbandits.running.piece import Piece, program_of
 from driftbandits.running.provenance import provenance
@@ -56,12 +52,3 @@ def piece_metadata(piece: Piece, computed: Computed, experiments: Iterable[str])
         "seconds": round(computed.seconds, 3),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-
-
-def keep_compiled_programs() -> None:
-    """Keeps what XLA compiles for the next process, where the user has not chosen a cache."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(home / "driftbandits"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

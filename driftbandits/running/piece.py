@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from driftbandits.experiments.building import line_environment, line_policy
 from driftbandits.simulation.engine import Program, program_for
+from driftbandits.simulation.program_names import block_name
 
 _one_at_a_time = threading.Lock()
 
@@ -35,5 +36,6 @@ def program_of(piece: Piece) -> Program:
     """What a piece names, ready to compile; the pieces of one line share it."""
     environment = line_environment(piece.environment)
     policy = line_policy(piece.policy, environment, piece.horizon)
+    name = block_name(piece.policy, piece.environment, piece.horizon, piece.record_every)
     with _one_at_a_time:  # two threads that both missed the cache would have a program each
-        return program_for(policy, environment, piece.horizon, piece.record_every)
+        return program_for(policy, environment, piece.horizon, piece.record_every, name=name)

@@ -25,17 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from driftbandits import check
 from driftbandits.error_text import first_line, last_line
 from driftbandits.extras import needed_for
-from driftbandits.running.compute import (
-    Computed,
-    Failed,
-    compute_piece,
-    ignore,
-    keep_compiled_programs,
-)
+from driftbandits.running.compute import Computed, Failed, compute_piece, ignore
 from driftbandits.running.piece import Piece
 from driftbandits.running.planning import PieceJob
 from driftbandits.running.provenance import code_fingerprint
 from driftbandits.running.watcher import Watcher
+from driftbandits.simulation.cache_folder import keep_by_default
 from driftbandits.simulation.threads import AHEAD, WorkError, available_cores
 
 if TYPE_CHECKING:
@@ -69,7 +64,7 @@ def compute_sent(fields: tuple[Any, ...]) -> Outcome | OtherCode:
         code = code_fingerprint(piece.policy, piece.environment)
         if piece.code != code:
             return OtherCode(node, code, piece.code)
-        keep_compiled_programs()
+        keep_by_default()
         return compute_piece(piece)
     except Exception as error:
         return Failed(node, f"{type(error).__name__}: {error}")

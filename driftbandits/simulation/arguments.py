@@ -8,7 +8,7 @@ Floats and arrays are numbers. All else shapes a program: whole numbers, flags, 
 spec of a problem, and the code of the functions.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
@@ -30,7 +30,7 @@ class Template:
     functions: PyTree = field(compare=False, repr=False)
     numbers: list[Number] = field(compare=False)
 
-    def with_numbers(self, numbers: list[Any]) -> PyTree:
+    def with_numbers(self, numbers: Sequence[Any]) -> PyTree:
         """The functions with other numbers, which may be tracers."""
         if not numbers:
             return self.functions

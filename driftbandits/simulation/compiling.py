@@ -1,8 +1,13 @@
 """How our programs are compiled: for one thread, without copies, the same on every processor."""
 
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from typing import NamedTuple
 
 import jax
+import jax.monitoring
 
 OPTIONS = {
     "xla_cpu_multi_thread_eigen": False,
@@ -11,5 +16,34 @@ OPTIONS = {
     # With it, x / sqrt(y) starts from the processor's own estimate, and no two kinds agree.
     "xla_cpu_enable_platform_dependent_math": False,
 }
+FOUND = "/jax/compilation_cache/cache_hits"
 
 jit = partial(jax.jit, compiler_options=OPTIONS)
+
+
+class CompiledPrograms(NamedTuple):
+    programs: list[jax.stages.Compiled]
+    movable: bool  # whether they can become bytes; XLA cannot do so with what came from bytes
+
+
+def compile_all(lowered: Iterable[jax.stages.Lowered]) -> CompiledPrograms:
+    with noticing(FOUND) as found:
+        programs = [each.compile() for each in lowered]
+    return CompiledPrograms(programs, movable=not found)
+
+
+@contextmanager
+def noticing(wanted: str) -> Iterator[list[str]]:
+    """Collects JAX's events of a name in this thread."""
+    found, here = [], threading.get_ident()
+
+    def listener(event: str, **_: str | int) -> None:
+        if event == wanted and threading.get_ident() == here:
+            found.append(event)
+
+    jax.monitoring.register_event_listener(listener)
+    try:
+        yield found
+    finally:
+        with suppress(AssertionError, ValueError):  # somebody has cleared all listeners
+            jax.monitoring.unregister_event_listener(listener)

@@ -21,12 +21,15 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, State
 from driftbandits.environments import build_environment
-from driftbandits.numerics.random_keys import key
+from driftbandits.numerics.random_keys import any_key, key_of, run_words, with_key, without_key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
 from driftbandits.simulation.arguments import Number, Template, template_of, without_numbers
+from driftbandits.simulation.cache_folder import cache_folder
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
+from driftbandits.simulation.kept_programs import Kept, find, keep
+from driftbandits.simulation.program_names import Name, block_name, shared_name
 from driftbandits.simulation.threads import Stopped, call_on_threads
 from driftbandits.simulation.traces import (
     Record,
@@ -42,6 +45,8 @@ from driftbandits.simulation.traces import (
 POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two reports of progress, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
+KEYS = 6  # of each run
+KNOWN = 64  # programs that are ready, though nobody may need them again
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 
 
@@ -85,11 +90,13 @@ def simulate(
     """
     check.integer(horizon=horizon, runs=runs)
     check.integer(seed=seed, at_least=0)
+    given = policy, environment
     if isinstance(environment, str):
         environment = build_environment(environment)
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
-    program = program_for(policy, environment, horizon, record_every, chunk)
+    name = block_name(*given, horizon, record_every, chunk)
+    program = program_for(policy, environment, horizon, record_every, chunk, name)
     first_runs = range(0, runs, program.width)
     moved = count_steps(horizon * len(first_runs), progress or ignore)
     run = own_device()(run_block)
@@ -116,6 +123,9 @@ def count_steps(total: int, progress: ProgressCallback) -> Callable[[int], None]
     return moved
 
 
+Arrays = tuple[Array, ...]  # a block's states, in one row: what is kept knows no other structure
+
+
 class Shape(NamedTuple):
     """Of a block and what is recorded of it."""
 
@@ -125,92 +135,146 @@ class Shape(NamedTuple):
 
 
 class Steps:
-    """The steps of a block, whatever the numbers; compiled once per device that needs them."""
+    """The steps of a block, whatever the numbers of its policy and environment.
 
-    def __init__(self, template: Template, shape: Shape) -> None:
-        start, proceed = block_functions(template, shape)
-        keys = block_keys.eval_shape(key(0), shape.width, 0)
-        numbers = jax.eval_shape(list, template.numbers)
-        self._states = jax.eval_shape(start, numbers, keys)
-        self._traced = proceed.trace(numbers, self._states, keys, 0, 0)
+    Compiled once, unless they were `kept`, and loaded by every device that needs them.
+    """
+
+    def __init__(
+        self, template: Template, shape: Shape, kept: Kept | None, name: Name | None
+    ) -> None:
+        self._template, self._shape, self._kept, self._name = template, shape, kept, name
+        self._traced: jax.stages.Traced | None = None
+        if kept:
+            self._states = kept.facts["states"]
+        else:
+            self._trace()
         self._compiled: dict[jax.Device | None, jax.stages.Compiled] = {}
         self._lock = threading.Lock()
 
-    def nothing(self) -> State:
+    def nothing(self) -> tuple[np.ndarray, ...]:
         """Stands for the states before the first step."""
-        return jax.tree.map(zeros_of, self._states)
+        return tuple(np.zeros(shape, dtype) for shape, dtype in self._states)
 
     def compiled(self) -> jax.stages.Compiled:
-        """For this thread's device; others wait for the first one where they can share it."""
+        """For this thread's device; others wait for the first one, and load what it compiled."""
         here = device()
         with self._lock:
-            shared = here is None or getattr(jax.config, "jax_compilation_cache_dir", None)
-            if shared and not self._compiled:
-                self._compiled[here] = self._compile()
-        if here not in self._compiled:
-            self._compiled[here] = self._compile()
-        return self._compiled[here]
+            if here not in self._compiled:
+                self._compiled[here] = self._load(here) or self._compile()
+            return self._compiled[here]
+
+    def _load(self, here: jax.Device | None) -> jax.stages.Compiled | None:
+        programs = self._kept and self._kept.on(here or jax.devices()[0])
+        return programs[0] if programs else None
+
+    def _trace(self) -> jax.stages.Traced:
+        proceed, states = block_functions(self._template, self._shape)
+        words = jax.ShapeDtypeStruct((self._shape.width, KEYS, 2), np.uint32)
+        numbers = jax.eval_shape(tuple, self._template.numbers)
+        blank = jax.eval_shape(states, numbers, words)
+        self._states = [[leaf.shape, leaf.dtype.name] for leaf in blank]
+        self._traced = proceed.trace(numbers, blank, words, 0, 0)
+        return self._traced
 
     def _compile(self) -> jax.stages.Compiled:
-        return self._traced.lower().compile()
+        traced, self._traced = self._traced or self._trace(), None
+        made = compiling.compile_all([traced.lower()])
+        facts = {"width": self._shape.width, "states": self._states}
+        self._kept = keep(cache_folder(), self._name, facts, made)
+        return made.programs[0]
 
 
 class Program:
     """A policy in an environment, for one block; those that differ in numbers share the steps."""
 
     def __init__(
-        self, policy: Policy, environment: Environment, horizon: int, shape: Shape
+        self,
+        policy: Policy,
+        environment: Environment,
+        horizon: int,
+        record_every: int | None,
+        chunk: int | None,
+        name: Name | None,
     ) -> None:
         self.horizon = horizon
-        self.shape = shape
-        self.width = shape.width
+        every = -(-horizon // POINTS) if record_every is None else record_every
         self._template = template_of((policy, environment))
+        self._names = [name and shared_name(self._template, horizon, every, chunk), name]
+        self._kept = self._find()
+        self.width = self._kept.facts["width"] if self._kept else block_width(policy)
+        chunk = min(CHUNK * self.width, -(-horizon // 10)) if chunk is None else chunk
+        check.integer(record_every=every, chunk=chunk)
+        self.shape = Shape(self.width, every, max(1, chunk // every))
+
+    def _find(self) -> Kept | None:
+        """What is kept for all numbers, or for these as constants."""
+        shared, own = (find(cache_folder(), name) for name in self._names)
+        if own and not shared:
+            self._fix_numbers()
+        return shared or own
+
+    def _fix_numbers(self) -> None:
+        self._template = without_numbers(self._template.functions)
+        del self._names[0]
 
     @property
-    def numbers(self) -> list[Number]:
-        return self._template.numbers
+    def numbers(self) -> tuple[Number, ...]:
+        return tuple(self._template.numbers)
 
     def steps(self) -> Steps:
         with _tracing:
             try:
-                return steps_of(self._template, self.shape)
+                return self._steps()
             except jax.errors.JAXTypeError:  # a number shapes the program: it has to be a constant
-                self._template = without_numbers(self._template.functions)
-                return steps_of(self._template, self.shape)
+                self._fix_numbers()
+                return self._steps()
+
+    def _steps(self) -> Steps:
+        known = self._template, self.shape
+        if known not in _steps:
+            _steps[known] = Steps(*known, self._kept, self._names[0])
+            while len(_steps) > KNOWN:
+                del _steps[next(iter(_steps))]
+        return _steps[known]
 
 
 _tracing = threading.Lock()
-steps_of = lru_cache(maxsize=64)(Steps)
+_steps: dict[tuple[Template, Shape], Steps] = {}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KNOWN)
 def program_for(
     policy: Policy,
     environment: Environment,
     horizon: int,
     record_every: int | None = None,
     chunk: int | None = None,
+    name: Name | None = None,
 ) -> Program:
     """The program of a policy in an environment; the same arguments give the same object."""
-    every = -(-horizon // POINTS) if record_every is None else record_every
-    width = block_width(policy)
-    chunk = min(CHUNK * width, -(-horizon // 10)) if chunk is None else chunk
-    check.integer(record_every=every, chunk=chunk)
-    return Program(policy, environment, horizon, Shape(width, every, max(1, chunk // every)))
+    return Program(policy, environment, horizon, record_every, chunk, name)
 
 
-@partial(jax.jit, static_argnums=1)
-def block_keys(seed: Key, width: int, first_run: Array) -> Keys:
-    """A run's keys depend on the seed and its index alone."""
-    runs = jnp.arange(width) + first_run
-    own = jax.vmap(jax.random.fold_in, (None, 0))(seed, runs)
-    keys = jax.vmap(jax.random.split, (0, None))(own, 6)
-    return Keys(keys[:, 0], keys[:, 1], keys[:, 2:5], keys[:, 5])
+def block_words(seed: int, width: int, first_run: int) -> np.ndarray:
+    """Random words for the keys of a block's runs: (width, KEYS, 2) uint32.
+
+    A run's depend on the seed and its index alone.
+    """
+    return run_words(seed, first_run + np.arange(width), KEYS)
+
+
+def keys_of(words: Array | np.ndarray) -> Keys:
+    return Keys(*map(key_of, (words[:, 0], words[:, 1], words[:, 2:5], words[:, 5])))
+
+
+def block_keys(seed: int, width: int, first_run: int) -> Keys:
+    return keys_of(block_words(seed, width, first_run))
 
 
 def block_width(policy: Policy) -> int:
     """Runs per block: few for a policy with a large state, so that it stays in cache."""
-    state = jax.eval_shape(policy.init, key(0))
+    state = jax.eval_shape(policy.init, any_key())
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     fitting = max(BLOCK_BYTES // max(size, 1), 1)
     return min(max(1 << (fitting.bit_length() - 1), NARROWEST), WIDEST)
@@ -218,20 +282,24 @@ def block_width(policy: Policy) -> int:
 
 def block_functions(
     template: Template, shape: Shape
-) -> tuple[Callable[..., State], jax.stages.Wrapped]:
-    """What starts a block, and what carries it forward by up to `points` recorded times.
+) -> tuple[jax.stages.Wrapped, Callable[..., Arrays]]:
+    """What carries a block forward by up to `points` recorded times, and what starts one.
 
     The number of steps is an argument of the compiled loop, so that XLA does not shape the code
-    of a step by it.
+    of a step by it. What starts a block is a part of the same program, as each costs time.
     """
 
-    def start(numbers: list[Array], keys: Keys) -> State:
+    def start(numbers: Arrays, words: Array) -> State:
         policy, environment = template.with_numbers(numbers)
-        return jax.vmap(partial(start_run, policy, environment))(keys)
+        return jax.vmap(partial(start_run, policy, environment))(keys_of(words))
+
+    def states(numbers: Arrays, words: Array) -> Arrays:
+        return tuple(without_key(leaf) for leaf in jax.tree.leaves(start(numbers, words)))
 
     def proceed(
-        numbers: list[Array], states: State, keys: Keys, first: Array, last: Array
-    ) -> tuple[State, Record]:
+        numbers: Arrays, arrays: Arrays, words: Array, first: Array, last: Array
+    ) -> tuple[Arrays, Arrays]:
+        keys = keys_of(words)
         policy, environment = template.with_numbers(numbers)
         # Traced once, though it is looked at several times below.
         step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
@@ -242,19 +310,18 @@ def block_functions(
             point = (time - first) // shape.every
             return states, jax.tree.map(lambda total, new: total.at[point].add(new), sums, record)
 
-        states = jax.lax.cond(first == 0, partial(start, numbers), lambda _: states, keys)
-        found = jax.eval_shape(step, states, keys, first)[1]
+        def goes_on(words: Array) -> State:
+            blank, structure = jax.tree.flatten(jax.eval_shape(start, numbers, words))
+            pairs = zip(arrays, blank, strict=True)
+            return jax.tree.unflatten(structure, [with_key(*pair) for pair in pairs])
+
+        before = jax.lax.cond(first == 0, partial(start, numbers), goes_on, words)
+        found = jax.eval_shape(step, before, keys, first)[1]
         sums = jax.tree.map(lambda x: jnp.zeros((shape.points, *x.shape), x.dtype), found)
-        return jax.lax.fori_loop(first, last, body, (states, sums))
+        after, sums = jax.lax.fori_loop(first, last, body, (before, sums))
+        return tuple(map(without_key, jax.tree.leaves(after))), tuple(sums)
 
-    return start, compiling.jit(proceed, donate_argnums=1)
-
-
-def zeros_of(like: jax.ShapeDtypeStruct) -> Array | np.ndarray:
-    """By NumPy, for which nothing is compiled; it has no random keys."""
-    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.lax.full_like(like, 0)
-    return np.zeros(like.shape, like.dtype)
+    return compiling.jit(proceed, donate_argnums=1), states
 
 
 def start_run(policy: Policy, environment: Environment, keys: Keys) -> State:
@@ -290,18 +357,17 @@ def run_block(
     program: Program, seed: int, first_run: int, moved: Callable[[int], None], stopped: Stopped
 ) -> Trace:
     """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
-    steps, shape = program.steps(), program.shape
+    steps, (_, every, points) = program.steps(), program.shape
     proceed, numbers = steps.compiled(), jax.device_put(program.numbers, device())
-    keys = block_keys(key(seed), shape.width, first_run)
+    words = block_words(seed, program.width, first_run)
     states, records = steps.nothing(), []
-    chunk = shape.every * shape.points
-    for first in range(0, program.horizon, chunk):
+    for first in range(0, program.horizon, every * points):
         if stopped.is_set():
             raise CancelledError
-        last = min(first + chunk, program.horizon)
-        states, record = proceed(numbers, states, keys, first, last)
-        record = jax.device_get(record)
+        last = min(first + every * points, program.horizon)
+        states, sums = proceed(numbers, states, words, first, last)
+        record = Record(*jax.device_get(sums))
         refuse_broken(record, first_run)
         records.append(record)
         moved(last - first)
-    return add_up(records, program.horizon, shape.every)
+    return add_up(records, program.horizon, every)

@@ -11,7 +11,6 @@ import pytest
 from driftbandits import build_environment, simulate
 from driftbandits.agents.agent import Agent
 from driftbandits.core import Environment
-from driftbandits.numerics.random_keys import key
 from driftbandits.simulation.engine import block_keys
 
 HORIZON = 500
@@ -36,7 +35,7 @@ def agent_for(policy: str, environment: Environment) -> Agent:
 
 def world_of(environment: Environment) -> tuple[Any, Callable[..., Any], Callable[..., Any]]:
     """Run 0 of a simulation: where it starts, what it shows and pays at a time, how it goes on."""
-    keys = block_keys(key(SEED), 1, 0)
+    keys = block_keys(SEED, 1, 0)
     observing, paying, _ = keys.steps[0]
 
     @jax.jit

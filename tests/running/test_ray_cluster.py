@@ -53,6 +53,7 @@ def nodes() -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(CACHE / "ray"))
         patch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+        patch.delenv("DRIFTBANDITS_CACHE", raising=False)
         for name, value in ray_cluster.QUIET.items():
             patch.setenv(name, value)
         head = {**NODE, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT}

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import device, own_device
-from driftbandits.simulation.engine import Program, program_for
+from driftbandits.simulation.engine import Program, block_words, program_for
 
 
 def test_threads_that_compute_at_the_same_time_have_clients_of_their_own() -> None:
@@ -77,17 +78,20 @@ def test_what_an_own_device_computed_goes_on_elsewhere() -> None:
     assert (jnp.arange(3) + jax.device_get(here)).tolist() == [1, 3, 5]
 
 
-def test_a_program_is_compiled_once_per_device(monkeypatch) -> None:
+def test_a_program_is_compiled_once_and_loaded_by_other_devices(monkeypatch) -> None:
     world = build_environment("bernoulli")
     program = program_for(build_policy("uniform", world.spec), world, 7)
-    compiled = []
+    compiled, places = [], []
     compile_it = Program._compile
     monkeypatch.setattr(
         Program, "_compile", lambda self: compiled.append(device()) or compile_it(self)
     )
     with own_device():
-        program.compiled()
         assert program.compiled() is program.compiled()
-        with own_device():
-            program.compiled()
-    assert len(compiled) == len(set(compiled)) == 2
+        for place in own_device(), nullcontext():
+            with place:
+                words = block_words(3, program.width, 0)
+                started = program.compiled().start(words)
+                places.append(started[0].devices())
+    assert len(compiled) == 1
+    assert places[0] != places[1]

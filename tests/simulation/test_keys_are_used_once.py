@@ -107,7 +107,7 @@ def uses_of(environment_text: str, policy_text: str = "uniform") -> list[Use]:
     """Every use of a key from the start of one run's world on, over some steps."""
     environment = build_environment(environment_text)
     policy = build_policy(policy_text, environment.spec._replace(horizon=100))
-    keys = jax.tree.map(lambda leaf: leaf[0], block_keys(random_keys.key(0), 1, 0))
+    keys = jax.tree.map(lambda leaf: leaf[0], block_keys(0, 1, 0))
     policy_state = policy.init(keys.policy_start)
     waiting = nothing_waiting(policy, environment, keys.policy_start)
     jax.effects_barrier()

@@ -16,7 +16,6 @@ import pytest
 
 from driftbandits import build_environment, simulate
 from driftbandits.client import Client, ServiceError
-from driftbandits.numerics.random_keys import key
 from driftbandits.simulation.engine import block_keys
 from tests.service.serving import Serving, ask, create, events_of, served, service
 
@@ -194,7 +193,7 @@ def test_decides_as_the_simulation_does(service: Serving, policy: str) -> None:
     bandit = {"name": name, "arms": arms, "policy": policy, "seed": 5, "horizon": steps}
     assert ask(service.url, "POST", "/v1/bandits", bandit)[0] == 201
     world = build_environment("bernoulli(num_arms=4)")
-    keys = block_keys(key(5), 1, 0)
+    keys = block_keys(5, 1, 0)
     state, made = world.init(keys.world_start[0]), []
     rewards = jax.jit(world.rewards)
     with Client(service.url) as client:
