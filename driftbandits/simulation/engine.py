@@ -24,7 +24,7 @@ from driftbandits.environments import build_environment
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
-from driftbandits.simulation.arguments import Number, Template, template_of, without_numbers
+from driftbandits.simulation.arguments import Template, template_of
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
 from driftbandits.simulation.threads import Stopped, call_on_threads
@@ -165,18 +165,14 @@ class Program:
         self.shape = shape
         self.width = shape.width
         self._template = template_of((policy, environment))
+        self.numbers = self._template.numbers
 
-    @property
-    def numbers(self) -> list[Number]:
-        return self._template.numbers
+    def compiled(self) -> jax.stages.Compiled:
+        return self.steps().compiled()
 
     def steps(self) -> Steps:
-        with _tracing:
-            try:
-                return steps_of(self._template, self.shape)
-            except jax.errors.JAXTypeError:  # a number shapes the program: it has to be a constant
-                self._template = without_numbers(self._template.functions)
-                return steps_of(self._template, self.shape)
+        with _tracing:  # two threads that both missed the cache would have steps each
+            return steps_of(self._template, self.shape)
 
 
 _tracing = threading.Lock()

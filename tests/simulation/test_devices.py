@@ -10,7 +10,7 @@ import pytest
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import device, own_device
-from driftbandits.simulation.engine import Program, program_for
+from driftbandits.simulation.engine import Steps, program_for
 
 
 def test_threads_that_compute_at_the_same_time_have_clients_of_their_own() -> None:
@@ -81,9 +81,9 @@ def test_a_program_is_compiled_once_per_device(monkeypatch) -> None:
     world = build_environment("bernoulli")
     program = program_for(build_policy("uniform", world.spec), world, 7)
     compiled = []
-    compile_it = Program._compile
+    compile_it = Steps._compile
     monkeypatch.setattr(
-        Program, "_compile", lambda self: compiled.append(device()) or compile_it(self)
+        Steps, "_compile", lambda self: compiled.append(device()) or compile_it(self)
     )
     with own_device():
         program.compiled()
