@@ -107,7 +107,6 @@ def recurrent(
     remembered = num_arms + 1 if history else 0
     optimizer = rmsprop(learning_rate)
     share_kept = 1 - dropout if dropout else None
-    weight = energy or None
 
     def init(key: Key) -> RecurrentState:
         network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)
@@ -143,7 +142,7 @@ def recurrent(
         def loss(network: Network) -> Array:
             logits, _ = forward(network, ticket.inputs, ticket.hidden, ticket.kept)
             return reinforce_loss(
-                logits / temperature, ticket.available, ticket.arm, advantage, weight
+                logits / temperature, ticket.available, ticket.arm, advantage, energy
             )
 
         updates, optimizer_state = optimizer.update(jax.grad(loss)(state.network), state.optimizer)
@@ -182,8 +181,8 @@ def forward(network: Network, inputs: Array, hidden: Array, kept: Array) -> tupl
 
 
 def reinforce_loss(
-    logits: Array, available: Array, arm: Array, advantage: Array, energy: float | None
+    logits: Array, available: Array, arm: Array, advantage: Array, energy: float
 ) -> Array:
-    """-(r - rbar) log p_arm + energy * L_EC; None leaves the second term out."""
+    """-(r - rbar) log p_arm + energy * L_EC."""
     loss = -advantage * jax.nn.log_softmax(jnp.where(available, logits, -jnp.inf))[arm]
-    return loss if energy is None else loss + energy * energy_term(logits, available)
+    return loss + energy * energy_term(logits, available)

@@ -37,7 +37,7 @@ def compute_piece(
     """Simulates a block of runs; `report_steps` gets the new steps of each run as it proceeds."""
     program, stopped = program_of(piece), stopped or Stopped()
     with own_device():
-        program.steps().compiled()
+        program.compiled()
         begin = time.perf_counter()
         trace = run_block(program, piece.seed, piece.first_run, report_steps, stopped)
     return Computed(trace, time.perf_counter() - begin, provenance())

@@ -5,19 +5,21 @@ the closures of these functions. XLA would see constants, and compile ucb(scale=
 ucb(scale=1.0) apart. Taken out of the closures the numbers are arguments of one program.
 
 Floats and arrays are numbers. All else shapes a program: whole numbers, flags, None, texts, the
-spec of a problem, and the code of the functions.
+spec of a problem, and the code of the functions. A user's own functions are taken as they are, with
+constants: their code may depend on global names that have changed.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import numpy as np
 
 from driftbandits.core import BanditSpec
 
+PACKAGES = {"driftbandits", "optax"}  # whose functions are opened
 Number = float | np.ndarray | jax.Array
 PyTree = Any
 
@@ -32,14 +34,12 @@ class Template:
 
     def with_numbers(self, numbers: Sequence[Any]) -> PyTree:
         """The functions with other numbers, which may be tracers."""
-        if not numbers:
-            return self.functions
         rest, cells = iter(numbers), dict[int, CellType]()
 
         def put(leaf: Any) -> Any:
             if isinstance(leaf, Number):
                 return next(rest)
-            return put_function(leaf) if isinstance(leaf, FunctionType) else leaf
+            return put_function(leaf) if can_open(leaf) else leaf
 
         def put_function(old: FunctionType) -> FunctionType:
             defaults, keywords = put_all((old.__defaults__, old.__kwdefaults__))
@@ -60,11 +60,6 @@ class Template:
         return put_all(self.functions)
 
 
-def without_numbers(functions: PyTree) -> Template:
-    """Functions whose numbers stay constants; equal to nothing else."""
-    return Template(Same(functions), functions, [])
-
-
 def template_of(functions: PyTree) -> Template:
     """Of functions in tuples or lists."""
     numbers: list[Number] = []
@@ -74,7 +69,7 @@ def template_of(functions: PyTree) -> Template:
         if isinstance(leaf, Number):
             numbers.append(leaf)
             return np.shape(leaf), getattr(leaf, "dtype", float)
-        if isinstance(leaf, FunctionType):
+        if can_open(leaf):
             defaults = outline_all((leaf.__defaults__, leaf.__kwdefaults__))
             return leaf.__code__, defaults, *map(outline_of_cell, leaf.__closure__ or ())
         if isinstance(leaf, BanditSpec):
@@ -92,6 +87,10 @@ def template_of(functions: PyTree) -> Template:
         return structure, *map(outline, leaves)
 
     return Template(outline_all(functions), functions, numbers)
+
+
+def can_open(value: object) -> TypeGuard[FunctionType]:
+    return isinstance(value, FunctionType) and str(value.__module__).split(".")[0] in PACKAGES
 
 
 def is_leaf(value: object) -> bool:

@@ -24,7 +24,7 @@ from driftbandits.environments import build_environment
 from driftbandits.numerics.random_keys import any_key, key_of, run_words, with_key, without_key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
-from driftbandits.simulation.arguments import Number, Template, template_of, without_numbers
+from driftbandits.simulation.arguments import Template, template_of
 from driftbandits.simulation.cache_folder import cache_folder
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
@@ -200,43 +200,25 @@ class Program:
         self.horizon = horizon
         every = -(-horizon // POINTS) if record_every is None else record_every
         self._template = template_of((policy, environment))
-        self._names = [name and shared_name(self._template, horizon, every, chunk), name]
-        self._kept = self._find()
+        self.numbers = tuple(self._template.numbers)
+        self._name = name and (shared_name(self._template, horizon, every, chunk) or name)
+        self._kept = find(cache_folder(), self._name)
         self.width = self._kept.facts["width"] if self._kept else block_width(policy)
         chunk = min(CHUNK * self.width, -(-horizon // 10)) if chunk is None else chunk
         check.integer(record_every=every, chunk=chunk)
         self.shape = Shape(self.width, every, max(1, chunk // every))
 
-    def _find(self) -> Kept | None:
-        """What is kept for all numbers, or for these as constants."""
-        shared, own = (find(cache_folder(), name) for name in self._names)
-        if own and not shared:
-            self._fix_numbers()
-        return shared or own
-
-    def _fix_numbers(self) -> None:
-        self._template = without_numbers(self._template.functions)
-        del self._names[0]
-
-    @property
-    def numbers(self) -> tuple[Number, ...]:
-        return tuple(self._template.numbers)
+    def compiled(self) -> jax.stages.Compiled:
+        return self.steps().compiled()
 
     def steps(self) -> Steps:
-        with _tracing:
-            try:
-                return self._steps()
-            except jax.errors.JAXTypeError:  # a number shapes the program: it has to be a constant
-                self._fix_numbers()
-                return self._steps()
-
-    def _steps(self) -> Steps:
         known = self._template, self.shape
-        if known not in _steps:
-            _steps[known] = Steps(*known, self._kept, self._names[0])
-            while len(_steps) > KNOWN:
-                del _steps[next(iter(_steps))]
-        return _steps[known]
+        with _tracing:  # two threads that both missed the cache would have steps each
+            if known not in _steps:
+                _steps[known] = Steps(*known, self._kept, self._name)
+                while len(_steps) > KNOWN:
+                    del _steps[next(iter(_steps))]
+            return _steps[known]
 
 
 _tracing = threading.Lock()

@@ -74,7 +74,7 @@ def policy_of(case):
         BanditSpec(int(case.num_arms), int(case.context_dim)),
         hidden=case.hidden.shape[2],
         dropout=float(case.dropout),
-        energy=float(case.energy) or None,
+        energy=float(case.energy),
         temperature=float(case.temperature),
     )
 
@@ -103,7 +103,7 @@ def test_forward_loss_and_gradient_agree_with_pytorch(case, stored_masks):
             jnp.ones(case.num_arms, bool),
             case.arms[0],
             case.rewards[0],
-            float(case.energy) or None,
+            float(case.energy),
         )
         return loss, (logits, hidden)
 
@@ -182,7 +182,7 @@ PROBABILITIES = np.append(softmax(LOGITS[:4]), 0)
 
 
 def test_gradient_of_the_reinforce_term():
-    gradient = jax.jit(jax.grad(partial(module.reinforce_loss, energy=None)))(
+    gradient = jax.jit(jax.grad(partial(module.reinforce_loss, energy=0.0)))(
         LOGITS, AVAILABLE, 1, 0.7
     )
     np.testing.assert_allclose(gradient, 0.7 * (PROBABILITIES - np.eye(5)[1]), atol=1e-6)
