@@ -43,6 +43,9 @@ class Agent:
         horizon: how many decisions there will be, if that is known.
         remember: how many past decisions are remembered, to recognise repeats.
         max_open: how many decisions may be open, up to 10,000,000; beyond that the oldest expires.
+        cache: whether compiled programs are kept for the next process: True or False, or the
+            folder that keeps them; None does what DRIFTBANDITS_CACHE says ("on", "off" or a
+            folder), and keeps nothing if it is not set.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Agent:
         horizon: int | None = None,
         remember: int = 10_000,
         max_open: int = 100_000,
+        cache: bool | str | Path | None = None,
     ) -> None:
         settings = AgentSettings(
             policy=policy,
@@ -76,7 +80,7 @@ class Agent:
             remember=remember,
             max_open=max_open,
         )
-        self._book, self._turns = DecisionBook(arms, settings), Turns()
+        self._book, self._turns = DecisionBook(arms, settings, cache=cache), Turns()
 
     # Seeing
 
@@ -217,9 +221,9 @@ class Agent:
         write_book(self._book, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Agent":
-        """The agent of a file; it continues as if it had never stopped."""
-        return agent_of(read_book(Path(path)))
+    def load(cls, path: str | Path, *, cache: bool | str | Path | None = None) -> "Agent":
+        """The agent of a file; it continues as if it had never stopped. `cache` is as above."""
+        return agent_of(read_book(Path(path), cache))
 
 
 def agent_of(book: DecisionBook) -> Agent:

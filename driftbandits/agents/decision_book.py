@@ -37,6 +37,7 @@ from driftbandits.agents.reward_verdicts import (
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 from driftbandits.core import BanditSpec
 from driftbandits.numerics.made_again import Made
+from driftbandits.simulation.cache_folder import Cache
 
 Past = Mapping[str, PastDecision]  # by id
 
@@ -78,13 +79,17 @@ class DecisionBook:
     """A learner, its arms, the decisions that wait for their rewards, and a clock."""
 
     def __init__(
-        self, arms: Sequence[str], settings: AgentSettings, folder: Path | None = None
+        self,
+        arms: Sequence[str],
+        settings: AgentSettings,
+        folder: Path | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        """With a folder for temporary files, or in the system's."""
+        """With a folder for temporary files, or in the system's, and a cache of programs."""
         self.set_settings(settings)
         self.arms = Arms(arms)
         spec = spec_of(self.settings, len(arms))
-        self.learner = Learner(self.settings.policy, spec, self.settings.seed)
+        self.learner = Learner(self.settings.policy, spec, self.settings.seed, cache)
         self.open = OpenDecisions(self.learner.ticket_width, self.arms.slots, folder)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
         self.now = 0.0  # the latest time that came in: time never goes back

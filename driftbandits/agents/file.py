@@ -34,14 +34,15 @@ from driftbandits.agents.segments import Read, load_segments
 from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
 from driftbandits.choice import parse
+from driftbandits.simulation.cache_folder import Cache
 
 
 def write_book(book: DecisionBook, path: Path) -> None:
     write_atomically(path, to_bytes(book))
 
 
-def read_book(path: Path) -> DecisionBook:
-    return from_bytes(path.read_bytes(), str(path))
+def read_book(path: Path, cache: Cache | None = None) -> DecisionBook:
+    return from_bytes(path.read_bytes(), str(path), cache=cache)
 
 
 def to_bytes(book: DecisionBook) -> bytes:
@@ -54,15 +55,16 @@ def from_bytes(
     changes: Sequence[bytes] = (),
     read: Read | None = None,
     folder: Path | None = None,
+    cache: Cache | None = None,
 ) -> DecisionBook:
     """From a file, and what has changed since, in order (`file_changes`).
 
-    `read` gives the segments of a snapshot; `folder` is for temporary files.
+    `read` gives the segments of a snapshot; `folder` is for temporary files, `cache` for programs.
     """
     parts = [unpacked(part, name) for part in (content, *changes)]
     try:
         contents = continued([part for _, part in parts])
-        book = restored(contents, name, parts[-1][0], folder)
+        book = restored(contents, name, parts[-1][0], folder, cache)
         restore_decisions(book, contents, read)
         return book
     except check.InputError:
@@ -99,7 +101,9 @@ def contents_of(book: DecisionBook, blocks: Sequence[Block] | None = None) -> Co
     return Contents(about, arrays)
 
 
-def restored(contents: Contents, name: str, version: int, folder: Path | None) -> DecisionBook:
+def restored(
+    contents: Contents, name: str, version: int, folder: Path | None, cache: Cache | None
+) -> DecisionBook:
     """Everything but its open and past decisions."""
     about, arrays = contents
     check_about(about, arrays["slots"])
@@ -116,7 +120,7 @@ def restored(contents: Contents, name: str, version: int, folder: Path | None) -
         rule = f"of a policy whose memory is as in driftbandits {__version__}"
         check.fail(name, rule, f"{about['policy']} of driftbandits {about['driftbandits']}")
     check_state(state)
-    book = DecisionBook(about["arms"], settings, folder)
+    book = DecisionBook(about["arms"], settings, folder, cache)
     if spec.num_arms > len(about["arms"]):
         book.widen(spec.num_arms)
     for arm in about["retired"]:

@@ -19,13 +19,14 @@ from driftbandits.agents.growth import grown, rows_grown
 from driftbandits.agents.packed_state import Parts, with_new
 from driftbandits.agents.packed_tickets import Layout
 from driftbandits.agents.probabilities import DeferredProbabilities, Probabilities
-from driftbandits.agents.programs import REFUSED, USUAL, Programs, programs_for
+from driftbandits.agents.programs import REFUSED, USUAL, Programs, blank_state, programs_for
 from driftbandits.agents.soundness import sum_to_one
 from driftbandits.core import BanditSpec, State
 from driftbandits.numerics.made_again import Made
 from driftbandits.policies import build_policy
+from driftbandits.simulation.cache_folder import Cache, cache_folder
 from driftbandits.simulation.devices import agents_device
-from driftbandits.simulation.engine import block_keys
+from driftbandits.simulation.engine import POLICY_START, POLICY_STEPS, block_words
 
 REHEARSED = 16  # decisions that show whether a state makes sense
 
@@ -74,11 +75,13 @@ def padded(made: Made, length: int) -> Made:
 class Learner:
     """A policy's state, moved forward by decisions and rewards."""
 
-    def __init__(self, policy: str, spec: BanditSpec, seed: int) -> None:
-        with jax.default_device(agents_device()):
-            keys = block_keys(seed, 1, 0)
-        self._text, self._start = policy, keys.policy_start[0]
-        self._words = np.asarray(jax.random.key_data(keys.steps[0, 2]))
+    def __init__(
+        self, policy: str, spec: BanditSpec, seed: int, cache: Cache | None = None
+    ) -> None:
+        """With a choice of the folder that keeps compiled programs."""
+        words = block_words(seed, 1, 0)
+        self._text, self._folder = policy, cache_folder(cache)
+        self._start, self._words = words[0, POLICY_START], words[0, POLICY_STEPS]
         self.decisions = 0
         self._shape(spec)
         self._parts = self._fresh()  # never changed, but replaced
@@ -86,7 +89,7 @@ class Learner:
     def _shape(self, spec: BanditSpec) -> None:
         if build_policy(self._text, spec).sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
-        self.spec, self._programs = spec, programs_for(self._text, spec)
+        self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
         self._buffers = CallBuffers(self._programs, spec, self._words)
         self._probabilities = partial(state_probabilities, self._programs, self._text)
 
@@ -348,11 +351,11 @@ def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
 
 def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
     """Those of a policy's state, found without making one."""
-    return shapes_by_path(programs_for(policy, spec).state.blank)
+    return shapes_by_path(blank_state(build_policy(policy, spec)))
 
 
 def ticket_layout(policy: str, spec: BanditSpec) -> Layout:
-    return programs_for(policy, spec).ticket
+    return programs_for(policy, spec, cache_folder()).ticket
 
 
 def bound(parts: Parts) -> Parts:

@@ -8,7 +8,8 @@ arrays, as each costs time, and short ones (`packed_state` says why).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -27,11 +28,13 @@ from driftbandits.agents.packed_tickets import (
     unpack,
 )
 from driftbandits.agents.soundness import are_probabilities, largest
-from driftbandits.core import BanditSpec, Decision, Key, Policy, PyTree, State
+from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.made_again import Made, making_again
-from driftbandits.numerics.random_keys import key, key_of
+from driftbandits.numerics.random_keys import any_key, key, key_of
 from driftbandits.policies import build_policy
-from driftbandits.simulation import compiling
+from driftbandits.simulation.devices import agents_device
+from driftbandits.simulation.kept_functions import kept_function
+from driftbandits.simulation.program_names import Name, agent_name
 
 FEWEST, MOST = 4, 16  # decisions or rewards in one call of a program, at the most
 HEAD = 4  # words before those of the decisions
@@ -57,31 +60,43 @@ class Programs:
     weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
 
-_in_use: WeakValueDictionary[tuple[str, BanditSpec], Programs] = WeakValueDictionary()
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_in_use: WeakValueDictionary[tuple[str, BanditSpec, Path | None], Programs] = WeakValueDictionary()
 
 
 @lru_cache(maxsize=KEPT)
-def programs_for(policy: str, spec: BanditSpec) -> Programs:
+def programs_for(policy: str, spec: BanditSpec, folder: Path | None = None) -> Programs:
     """Those of a policy such as "recurrent(energy=0)", compiled once for all who use them.
 
     Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
+    With a folder, other processes find them there.
     """
-    found = _in_use.get((policy, spec))
+    found = _in_use.get((policy, spec, folder))
     if found is None:
-        found = _in_use[policy, spec] = new_programs(build_policy(policy, spec), spec)
+        compile_it = partial(kept_program, name=agent_name(policy, spec), folder=folder)
+        found = new_programs(build_policy(policy, spec), spec, compile_it)
+        _in_use[policy, spec, folder] = found
     return found
 
 
-def new_programs(policy: Policy, spec: BanditSpec) -> Programs:
+def kept_program(
+    function: Callable[..., Any], name: Name | None, folder: Path | None
+) -> Callable[..., Any]:
+    own = name and (*name, function.__name__)
+    return kept_function(function, own, folder, agents_device())
+
+
+def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Programs:
     state = StateLayout(blank_state(policy))
     seen = look_at(policy, spec, state)
     ticket = layout_of(seen.ticket)
     still = spec.context_dim == 0 and not any(seen.new_by_act)
     return Programs(
-        init=compiling.jit(starting(policy, state)),
-        act=compiling.jit(acting(policy, spec, state, ticket, seen.new_by_act, still)),
-        probabilities=compiling.jit(integrating(policy, spec, state)),
-        learn=compiling.jit(learning(policy, state, ticket, seen.new_by_learn)),
+        init=compile_it(starting(policy, state)),
+        act=compile_it(acting(policy, spec, state, ticket, seen.new_by_act, still)),
+        probabilities=compile_it(integrating(policy, spec, state)),
+        learn=compile_it(learning(policy, state, ticket, seen.new_by_learn)),
         rows=rows_together(spec, ticket, still),
         state=state,
         ticket=ticket,
@@ -135,15 +150,15 @@ def decided_width(spec: BanditSpec, ticket: Layout, still: bool) -> int:
 @lru_cache(maxsize=64)
 def blank_state(policy: Policy) -> State:
     """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
-    return jax.eval_shape(policy.init, key(0))
+    return jax.eval_shape(policy.init, any_key())
 
 
 # Functions of their own, as JAX keeps what it has compiled for as long as the function lives.
 
 
-def starting(policy: Policy, layout: StateLayout) -> Callable[[Key], Parts]:
-    def init(key: Key) -> Parts:
-        return layout.pack(policy.init(key))
+def starting(policy: Policy, layout: StateLayout) -> Callable[[Array], Parts]:
+    def init(words: Array) -> Parts:
+        return layout.pack(policy.init(key_of(words)))
 
     return init
 

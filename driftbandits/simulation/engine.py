@@ -47,6 +47,7 @@ CHUNK = 125  # times the runs of a block: steps between two reports of progress,
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 KEYS = 6  # of each run
 KNOWN = 64  # programs that are ready, though nobody may need them again
+POLICY_START, POLICY_STEPS = 1, 4  # which of them an agent needs
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 
 

@@ -86,7 +86,8 @@ def as_lists(tree: Any) -> Any:
     """For JSON, which has no tuples; no other node is expected than those and a call's keywords."""
     if type(tree) is tuple:
         return [as_lists(part) for part in tree]
-    assert tree in (0, None, {}), "arguments and results in plain tuples"
+    if tree not in (0, None, {}):
+        raise ValueError("a node that is no plain tuple")
     return tree
 
 

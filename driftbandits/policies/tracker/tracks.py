@@ -6,7 +6,6 @@ One track is one set of features: its bank of filters, and how much each expert 
 from types import ModuleType
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -62,9 +61,9 @@ def constants(
 ) -> Constants:
     """Of experts with these drifts; `speeds` and `prior` have a number for each feature."""
     halves = 2.0 ** -np.arange(len(drifts))
-    with jax.ensure_compile_time_eval():  # a policy that is built while tracing outlives the trace
-        belief = jnp.asarray(halves / halves.sum(), jnp.float32)
-        world = World(*(jnp.asarray(x, jnp.float32) for x in (drifts, speeds, prior)))
+    # NumPy's: a policy that is built while tracing outlives the trace, and nothing is compiled.
+    belief = (halves / halves.sum()).astype(np.float32)
+    world = World(*(np.float32(x) for x in (drifts, speeds, prior)))  # type: ignore[arg-type]
     return Constants(world, belief, learning, diagonal)
 
 
