@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
+from driftbandits.experiments.effects import FAILS
 from driftbandits.experiments.experiment import Experiment, Sweep
 from driftbandits.experiments.files import experiment_from
+from driftbandits.experiments.verdicts import Curves, judge
 from driftbandits.report.curves import apart, curves_figure, thinned
 from driftbandits.report.findings import best_of_finals, best_of_ranking
 from driftbandits.report.style import LOOKS, duration, looks_of, number
@@ -193,6 +195,21 @@ def test_a_mean_that_hangs_on_a_run_is_told(doubtful: Path) -> None:
     assert f"{told} {shown}" in text
     assert f"chance: {told} {shown}." in finals(table)
     assert table.filter(pl.col("line") != "chance")["few_runs"].to_list() == [0, 0]
+
+
+def test_a_verdict_that_the_median_contradicts_says_both(tmp_path: Path) -> None:
+    (found,) = run_experiments([tiny(runs=20)], tmp_path)
+    worlds = np.arange(20)[:, None]
+    window = 100 + found.values["chance"]
+    values = {"sliding window": window, "chance": np.where(worlds < 2, 9000.0, window - 5)}
+    curves = Curves(found.times, values, {})
+    claims = [judge(claim, curves).as_json() for claim in found.experiment.parsed_claims()]
+    assert [(claim["verdict"], claim["by_median"]) for claim in claims] == [("undecided", FAILS)]
+    write_report(tmp_path, results=[replace(found, values=values, claims=claims)])
+    text = page_text(tmp_path / "report.html")
+    assert text.count("A window beats chance. By the mean; by the median: does not hold.") == 2
+    assert "of the differences, median -5: does not hold" in text
+    assert text.index("The lowest cumulative regret is that of") < text.index("undecided")
 
 
 def test_a_ranking_and_a_share_of_pulls_tell_who_was_best() -> None:
