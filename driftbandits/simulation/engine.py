@@ -142,7 +142,11 @@ class Steps:
     """
 
     def __init__(
-        self, template: Template, shape: Shape, kept: Kept | None, name: Name | None
+        self,
+        template: Template,
+        shape: Shape,
+        kept: Kept | None = None,
+        name: Name | None = None,
     ) -> None:
         self._template, self._shape, self._kept, self._name = template, shape, kept, name
         self._traced: jax.stages.Traced | None = None
