@@ -99,10 +99,11 @@ def confidence_learner(
         return occasionally(due, lambda state: trained(state, ticket.key), state)
 
     def trained(state: ConfidenceState, key: Key) -> ConfidenceState:
-        one_by_one = jax.custom_batching.sequential_vmap(train)  # so that layers stay in cache
-        weights, moments = one_by_one(state.weights, state.optimizer, state.memory, key)
+        weights, moments = train(state.weights, state.optimizer, state.memory, key)
         return state._replace(weights=weights, optimizer=moments)
 
+    # One run after the other, so that its layers stay in cache.
+    @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
     def train(
         weights: Weights, moments: optax.OptState, memory: Memory, key: Key
     ) -> tuple[Weights, optax.OptState]:

@@ -155,10 +155,11 @@ def neural_linear(
         return occasionally(due, lambda state: retrained(state, ticket.key), state)
 
     def retrained(state: NeuralLinearState, key: Key) -> NeuralLinearState:
-        one_by_one = jax.custom_batching.sequential_vmap(retrain)  # so that layers stay in cache
-        fit, posterior, noise = one_by_one(state.fit, state.memory, key)
+        fit, posterior, noise = retrain(state.fit, state.memory, key)
         return state._replace(fit=fit, posterior=posterior, noise=noise)
 
+    # One run after the other, so that its layers stay in cache.
+    @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
     def retrain(fit: Fit, memory: Memory, key: Key) -> tuple[Fit, LinearPosterior, Noise]:
         before = fit.steps if restart_rate else 0
 
