@@ -19,6 +19,7 @@ PARTS = {  # name: module, function, minutes it takes, about
     "memory": ("growth", "memory", 12),
     "tricks": ("tricks", "tricks", 5),
     "first": ("first_result", "first_result", 2),
+    "pairs": ("pairs", "single_pairs", 2),
     "service": ("service", "service_load", 9),
 }
 

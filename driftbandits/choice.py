@@ -7,7 +7,7 @@ Python or TOML: `0.1`, `3`, `true`, `none`, `"text"`, `[1, 2]`.
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from driftbandits import check
 
@@ -77,6 +77,21 @@ def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Ch
     return Choice(choice.name, own | {n: v for n, v in choice.settings.items() if n not in own})
 
 
+def whole_floats(factory: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, float]:
+    """Settings given as 2 where the factory takes a float, as 2.0: floats shape no program."""
+    parameters = inspect.signature(factory).parameters
+    return {
+        name: float(value)
+        for name, value in settings.items()
+        if type(value) is int and takes_float(parameters[name])
+    }
+
+
+def takes_float(parameter: inspect.Parameter) -> bool:
+    kinds = get_args(parameter.annotation) or (parameter.annotation,)
+    return float in kinds and int not in kinds
+
+
 def construct(
     kind: str,
     table: Mapping[str, Callable[..., Any]],
@@ -92,4 +107,6 @@ def construct(
     factory = table[choice.name]
     for name in choice.settings:
         check.known(f"a setting of {choice.name}", name, [*settings_of(factory), *also])
-    return factory(*args, **choice.settings)
+    built = factory(*args, **choice.settings)  # or a refusal that quotes them as they were written
+    floats = whole_floats(factory, choice.settings)
+    return factory(*args, **choice.settings | floats) if floats else built

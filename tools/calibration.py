@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
+from driftbandits.experiments.evidence import difference, largest_ratio
 from driftbandits.experiments.intervals import TAIL, interval_of_mean
 from driftbandits.experiments.metrics import interval, resampling_weights
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, difference, largest_ratio
 
 EXPERIMENTS = 4000
 FEW_EXPERIMENTS = 400  # for verdicts
@@ -180,7 +181,7 @@ def bootstrapped_ratio(values: np.ndarray, factor: float) -> str:
 
 
 def paired_ratios(values: np.ndarray, factor: float) -> str:
-    return largest_ratio("", values, factor, 1).verdict
+    return largest_ratio("", {str(k): line for k, line in enumerate(values.T)}, factor, 1).verdict
 
 
 def sweeps(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandits.agents.packed_tickets import WORD
+from driftbandits.agents.probabilities import Probabilities, computed
 from driftbandits.agents.wide_tables import FLOAT, InMemory, WideTables
 
 Rows = np.ndarray | slice
@@ -20,8 +21,20 @@ class OpenDecision(NamedTuple):
     """A decision that waits for its reward."""
 
     arm: int
-    probabilities: np.ndarray  # (arms of the moment,) float32
+    source: Probabilities
     time: float
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """(arms of the moment,) float32"""
+        return computed(self.source)
+
+
+class RecentDecision(NamedTuple):
+    """One that is not in a block yet."""
+
+    decision: OpenDecision
+    ticket: np.ndarray  # (words,) uint32
 
 
 class MadeDecisions(NamedTuple):

@@ -147,9 +147,18 @@ class DecisionBook:
         """
         if not new:
             return {}
+        if len(new) == 1:
+            return self._decide_once(*new.items())
         contexts = np.array([each.context for each in new.values()], np.float32)
         acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
         return self._open(list(new), acts, acts.probabilities[:, : len(self.arms.names)])
+
+    def _decide_once(self, request: tuple[str, PolicyInput]) -> dict[str, OpenDecision]:
+        id, (context, available) = request
+        act = self.learner.act_once(context, available, len(self.arms.names))
+        decision = OpenDecision(act.arm, act.probabilities, self.now)
+        self.open.add_one(id, decision, act.ticket)
+        return {id: decision}
 
     def decide_again(
         self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
@@ -178,9 +187,8 @@ class DecisionBook:
 
     def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
         """A decision as its caller sees it, with the names of the arms."""
-        names, probabilities = self.arms.names, decision.probabilities.tolist()
-        by_name = dict(zip(names, probabilities, strict=False))  # without arms that came later
-        return AgentDecision(id, names[decision.arm], probabilities[decision.arm], by_name)
+        names = self.arms.names
+        return AgentDecision(id, names[decision.arm], names, decision.source)
 
     # Rewards
 
@@ -270,7 +278,7 @@ class DecisionBook:
         if self.settings.remember:
             for place, id in enumerate(ids):
                 kept, reward = self.open[id], None if rewards is None else rewards[place]
-                self.past[id] = PastDecision(kept.arm, kept.probabilities, reward, expired)
+                self.past[id] = PastDecision(kept.arm, kept.source, reward, expired)
         self.open.remove(ids)
         while len(self.past) > self.settings.remember:
             del self.past[next(iter(self.past))]

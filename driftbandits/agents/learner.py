@@ -6,6 +6,7 @@ nothing.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,10 +14,13 @@ import jax
 import numpy as np
 
 from driftbandits import check
+from driftbandits.agents.call_buffers import CallBuffers
 from driftbandits.agents.growth import grown, rows_grown
 from driftbandits.agents.packed_state import Parts, with_new
-from driftbandits.agents.packed_tickets import WORD, Layout
-from driftbandits.agents.programs import REFUSED, TOGETHER, blank_state, programs_for
+from driftbandits.agents.packed_tickets import Layout
+from driftbandits.agents.probabilities import DeferredProbabilities, Probabilities
+from driftbandits.agents.programs import REFUSED, USUAL, Programs, blank_state, programs_for
+from driftbandits.agents.soundness import sum_to_one
 from driftbandits.core import BanditSpec, State
 from driftbandits.numerics.made_again import Made
 from driftbandits.policies import build_policy
@@ -39,6 +43,14 @@ class Acts(NamedTuple):
     tickets: np.ndarray  # (n, words) uint32
 
 
+class Act(NamedTuple):
+    """One decision."""
+
+    arm: int
+    probabilities: Probabilities  # (num_arms,) float32
+    ticket: np.ndarray  # (words,) uint32
+
+
 class Checkpoint(NamedTuple):
     """A memory to go back to."""
 
@@ -54,9 +66,9 @@ def part_of(made: Made | None, part: slice) -> Any:
     return made and Made(made.arm[part], made.probability[part])
 
 
-def padded(made: Made) -> Made:
+def padded(made: Made, length: int) -> Made:
     """For one call of a program."""
-    missing = TOGETHER - len(made.arm)
+    missing = length - len(made.arm)
     return Made(np.pad(made.arm, (0, missing)), np.pad(made.probability, (0, missing)))
 
 
@@ -78,10 +90,8 @@ class Learner:
         if build_policy(self._text, spec).sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
         self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
-        self._numbers = np.zeros(4, WORD)
-        self._numbers[2:] = self._words
-        self._requests = np.zeros((TOGETHER, spec.context_dim + spec.num_arms), WORD)
-        self._rewarded = np.zeros((TOGETHER, 1 + self.ticket_width), WORD)
+        self._buffers = CallBuffers(self._programs, spec, self._words)
+        self._probabilities = partial(state_probabilities, self._programs, self._text)
 
     @property
     def ticket_width(self) -> int:
@@ -109,8 +119,6 @@ class Learner:
 
         All of them or, with DivergenceError, none.
         """
-        if len(available) == 1:  # most come alone
-            return self._act(contexts, available, made)
         before = self.checkpoint()
         try:
             return joined(
@@ -122,6 +130,19 @@ class Learner:
         except DivergenceError:
             self.go_back(before)
             raise
+
+    def act_once(self, context: np.ndarray, available: np.ndarray, arms: int) -> Act:
+        """Decides once, with probabilities of the first `arms`: the others are spare slots.
+
+        Where deciding changes nothing, they are computed when they are read.
+        """
+        before = self._parts
+        row = self._decided(context, available, 1, None)[0].copy()
+        arm, first = int(row[0]), 1 + self.spec.num_arms
+        if self._programs.still:
+            law = DeferredProbabilities(self._probabilities, before, available.copy(), arms)
+            return Act(arm, law, row[1:])
+        return Act(arm, row[1 : 1 + arms].view(np.float32).copy(), row[first:])
 
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(self._parts, self.decisions)
@@ -166,28 +187,38 @@ class Learner:
 
     def _calls(self, available: np.ndarray) -> Iterator[slice]:
         """Rows for one call: not too many, and of one mask where they share probabilities."""
-        ends = set(range(0, len(available), TOGETHER)) | {len(available)}
+        ends = set(range(0, len(available), self._programs.rows)) | {len(available)}
         if self._programs.still and (available != available[0]).any():
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
     def _act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None) -> Acts:
-        count, dim = len(contexts), self.spec.context_dim
-        self._numbers[:2] = self.decisions, count
-        requests = self._requests[:count]
-        if dim:
-            requests[:, :dim].view(np.float32)[:] = contexts
-        requests[:, dim:] = available
-        new, table = self._programs.act(
-            self._parts, self._numbers, self._requests, made and padded(made)
-        )
-        rows = np.asarray(table)[:count]
-        arms, first = rows[:, 0].view(np.int32), 1 + self.spec.num_arms
-        if arms[0] == REFUSED:
-            raise DivergenceError(f"{self._text} cannot decide here: not all would be numbers")
+        if self._programs.still:
+            shared = self._probabilities(self._parts, available[0])
+            rows = self._decided(contexts, available, len(available), made)
+            laws = np.broadcast_to(shared, (len(rows), len(shared)))
+            return Acts(rows[:, 0].view(np.int32), laws, rows[:, 1:])
+        rows = self._decided(contexts, available, len(available), made)
+        first = 1 + self.spec.num_arms
+        return Acts(rows[:, 0].view(np.int32), rows[:, 1:first].view(np.float32), rows[:, first:])
+
+    def _decided(
+        self, contexts: np.ndarray, available: np.ndarray, count: int, made: Made | None
+    ) -> np.ndarray:
+        """The table of the program, for so many decisions."""
+        given = self._buffers
+        given.to_act[:2] = self.decisions, count
+        if self.spec.context_dim:
+            given.contexts[:count] = contexts
+        given.available[:count] = available
+        again = made and padded(made, self._programs.rows)
+        new, table = self._programs.act(self._parts, given.to_act, again)
+        rows: np.ndarray = np.asarray(table)[:count]
+        if not self._programs.still and (rows[:, 0].view(np.int32) == REFUSED).any():
+            raise DivergenceError(cannot_decide(self._text))
         self._parts = with_new(self._parts, self._programs.new_by_act, new)
         self.decisions += count
-        return Acts(arms, rows[:, 1:first].view(np.float32), rows[:, first:])
+        return rows
 
     def learn(self, tickets: np.ndarray, rewards: np.ndarray, whole: bool = False) -> list[int]:
         """Learns the reward of each row of tickets; gives the places of those that it refuses.
@@ -196,8 +227,9 @@ class Learner:
         """
         before = self.checkpoint()
         refused: list[int] = []
-        for first in range(0, len(rewards), TOGETHER):
-            part = slice(first, first + TOGETHER)
+        rows = self._programs.rows
+        for first in range(0, len(rewards), rows):
+            part = slice(first, first + rows)
             if not self._learn(tickets[part], rewards[part]):
                 places = range(first, first + len(rewards[part]))
                 refused += [i for i in places if not self._learn(tickets[[i]], rewards[[i]])]
@@ -208,19 +240,41 @@ class Learner:
     def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
         """Whether it did: all of them, or none."""
         count = len(rewards)
-        self._rewarded[:count, 0].view(np.float32)[:] = rewards
-        self._rewarded[:count, 1:] = tickets
-        new, sound = self._programs.learn(self._parts, np.int32(count), self._rewarded)
-        if not np.asarray(sound):
+        given = self._buffers
+        given.to_learn[0] = count
+        given.rewards[:count] = rewards
+        given.tickets[:count] = tickets
+        new, size = self._programs.learn(self._parts, given.to_learn)
+        largest = np.asarray(size).item()  # float(size) takes longer than many a program
+        parts = with_new(self._parts, self._programs.new_by_learn, new)
+        if largest > USUAL and not self._is_usable(parts, largest):
             return False
-        self._parts = with_new(self._parts, self._programs.new_by_learn, new)
+        self._parts = parts
         return True
 
+    def _is_usable(self, parts: Parts, largest: float) -> bool:
+        """Finite numbers may still be ones that the policy cannot decide with."""
+        if not np.isfinite(largest):
+            return False
+        everyone = np.ones(self.spec.num_arms, bool)
+        if self._programs.still:
+            return sum_to_one(np.asarray(self._programs.probabilities(parts, everyone)))
+        if not self.spec.context_dim:
+            return True
+        given = CallBuffers(self._programs, self.spec, np.zeros_like(self._words))
+        given.to_act[1] = 1
+        given.available[0] = everyone
+        arm = np.asarray(self._programs.act(parts, given.to_act, None)[1])[:1, 0].view(np.int32)
+        return bool(arm[0] != REFUSED)
+
     def warm_up(self) -> None:
-        """Runs both programs for no decision and no reward."""
-        self._numbers[1] = 0
-        self._programs.act(self._parts, self._numbers, self._requests, None)
-        self._programs.learn(self._parts, np.int32(0), self._rewarded)
+        """Runs all programs for no decision and no reward."""
+        given = self._buffers
+        given.to_act[1] = given.to_learn[0] = 0
+        self._programs.act(self._parts, given.to_act, None)
+        self._programs.learn(self._parts, given.to_learn)
+        if self._programs.still:
+            self._programs.probabilities(self._parts, np.ones(self.spec.num_arms, bool))
 
     def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Probabilities of a few decisions, and the state after their rewards; then goes back."""
@@ -262,6 +316,20 @@ class Learner:
     def _set(self, state: State) -> None:
         parts = self._programs.state.from_host(state)
         self._parts = jax.device_put(parts, agents_device(), may_alias=False)
+
+
+def state_probabilities(
+    programs: Programs, policy: str, parts: Parts, available: np.ndarray
+) -> np.ndarray:
+    """Those of a state in which deciding changes nothing."""
+    found: np.ndarray = np.asarray(programs.probabilities(parts, available))
+    if not sum_to_one(found):
+        raise DivergenceError(cannot_decide(policy))
+    return found
+
+
+def cannot_decide(policy: str) -> str:
+    return f"{policy} cannot decide here: not all would be numbers"
 
 
 def arrays_by_path(state: State) -> dict[str, np.ndarray]:

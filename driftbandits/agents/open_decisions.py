@@ -1,5 +1,8 @@
 """Decisions that wait for their rewards, oldest first: in blocks of rows, the old ones on disk.
 
+Those that came alone, a few of the last ones, are in a dict: many have their reward before they
+would need a row.
+
 Every decision has a number, in their order, and its row is found by it. Nothing here takes long,
 however many are open: a full block is followed by a new one, neighbours that fit into one block are
 joined, and of a policy that has grown, tickets are brought into their new shape when they are read.
@@ -12,10 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from driftbandits.agents.decision_block import (
+    TYPES,
     Block,
     Columns,
     MadeDecisions,
     OpenDecision,
+    RecentDecision,
     empty_block,
     joined,
 )
@@ -26,6 +31,7 @@ from driftbandits.agents.wide_tables import InFile, InMemory
 
 FIRST_ROWS, MOST_ROWS, LEAST_ROWS = 64, 4096, 16  # of a block
 BLOCK_BYTES = 2**21  # of the tickets and probabilities of a block, about
+RECENT = 64  # decisions in the dict
 AT_ONCE = 3  # blocks that go to the file together
 MEMORY_BYTES = 2**26  # of those that are kept in memory; older ones go to a file
 
@@ -39,11 +45,24 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         self._folder = folder
         self._file: SpillFile | None = None  # it is made when it is needed
         self._growth: dict[int, tuple[int, Callable[[np.ndarray], np.ndarray]]] = {}  # by slots
-        self.blocks: list[Block] = []  # those that are full, the oldest first
+        self._full: list[Block] = []
         self._firsts: list[int] = []  # their first numbers
         self._memory: list[Block] = []  # those of them that are not in the file
+        self._recent: dict[str, RecentDecision] = {}  # newer than those in blocks
         self._shape(width, slots)
-        self.newest = self._new_block()
+        self._newest = self._new_block()
+
+    @property
+    def newest(self) -> Block:
+        """With those that came alone."""
+        self._file_recent()
+        return self._newest
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Those that are full, the oldest first."""
+        self._file_recent()
+        return self._full
 
     def _shape(self, width: int, slots: int) -> None:
         self.width, self.slots = width, slots
@@ -56,12 +75,14 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     # Looking
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._recent) + len(self._index)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._index.part_of(id)  # type: ignore[arg-type]
+        return id in self._recent or id in self._index.part_of(id)  # type: ignore[arg-type]
 
     def __getitem__(self, id: str) -> OpenDecision:
+        if id in self._recent:
+            return self._recent[id].decision
         number = self._index.part_of(id)[id]
         block = self._block_of(number)
         return block.decision(block.row_of(number))
@@ -71,14 +92,15 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             yield from block.open_ids()
 
     def all_blocks(self) -> Iterator[Block]:
-        yield from self.blocks
-        if self.newest.open:
-            yield self.newest
+        self._file_recent()
+        yield from self._full
+        if self._newest.open:
+            yield self._newest
 
     def _block_of(self, number: int) -> Block:
-        if number >= self.newest.first:
-            return self.newest
-        return self.blocks[bisect_right(self._firsts, number) - 1]
+        if number >= self._newest.first:
+            return self._newest
+        return self._full[bisect_right(self._firsts, number) - 1]
 
     def _by_block(self, numbers: list[int]) -> Iterator[tuple[Block, list[int]]]:
         """With the places of its decisions among the numbers."""
@@ -89,7 +111,10 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     def tickets_of(self, ids: Sequence[str]) -> np.ndarray:
         """In today's shape."""
-        numbers, newest = self._index.numbers(ids), self.newest
+        if len(ids) == 1 and ids[0] in self._recent:
+            return self._recent[ids[0]].ticket[None]
+        self._file_recent()
+        numbers, newest = self._index.numbers(ids), self._newest
         if ids and min(numbers) >= newest.first:  # most are there
             return newest.tables.tickets_at(newest.rows_of(numbers))
         found = np.zeros((len(ids), self.width), WORD)
@@ -122,8 +147,28 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     # Changing
 
+    def add_one(self, id: str, decision: OpenDecision, ticket: np.ndarray) -> None:
+        """It may not be open already."""
+        if len(self._recent) >= RECENT:
+            self._file_recent()
+        self._recent[id] = RecentDecision(decision, ticket)
+
+    def _file_recent(self) -> None:
+        """Those that came alone get rows as well."""
+        if not self._recent:
+            return
+        recent, self._recent = self._recent, {}
+        for id, (decision, ticket) in recent.items():
+            arms = np.array([decision.arm], TYPES.arms)
+            made = MadeDecisions(arms, decision.probabilities[None], ticket[None])
+            self._add([id], decision.time, made)
+
     def add(self, ids: list[str], time: float, made: MadeDecisions) -> None:
         """None of them may be open already."""
+        self._file_recent()
+        self._add(ids, time, made)
+
+    def _add(self, ids: list[str], time: float, made: MadeDecisions) -> None:
         if len(ids) <= self._room():
             self._fill(ids, time, made)
             return
@@ -137,32 +182,32 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     def _fill(self, ids: list[str], time: float, made: MadeDecisions) -> None:
         first = self._next
         self._next += len(ids)
-        self.newest.append(first, ids, time, made)
+        self._newest.append(first, ids, time, made)
         self._index.add(ids, range(first, self._next))
 
     def _room(self) -> int:
         """How many rows the newest block has left, after making some."""
-        newest = self.newest
+        newest = self._newest
         if newest.count == newest.capacity:
             if 2 * newest.open <= newest.capacity:
-                self.newest = joined([newest], self.reshaped, self.slots)
-                self.newest.grow(newest.capacity)
+                self._newest = joined([newest], self.reshaped, self.slots)
+                self._newest.grow(newest.capacity)
             elif newest.capacity < self.block_rows:
                 newest.grow(min(2 * newest.capacity, self.block_rows))
             else:
                 self._seal_newest()
-        return self.newest.capacity - self.newest.count
+        return self._newest.capacity - self._newest.count
 
     def _seal_newest(self) -> None:
-        newest, self.newest = self.newest, self._new_block()
-        self.newest.first = self._next
+        newest, self._newest = self._newest, self._new_block()
+        self._newest.first = self._next
         if newest.open:
             newest.seal()
             self._append(newest)
 
     def _append(self, block: Block) -> None:
         """One that is full, and newer than the others."""
-        self.blocks.append(block)
+        self._full.append(block)
         self._firsts.append(block.first)
         self._keep(block)
 
@@ -171,6 +216,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
         Their tickets must be of today's shape. An id that is there twice is a ValueError.
         """
+        self._file_recent()
         count = len(columns.ids)
         columns.numbers[:] = np.arange(self._next, self._next + count)
         block = Block(columns, tables, self.slots, count)
@@ -181,14 +227,18 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         self._next += count
         self._seal_newest()
         if segment is None and count < self.block_rows:
-            self.newest = block
+            self._newest = block
             block.grow(min(max(2 * count, FIRST_ROWS), self.block_rows))
         elif block.open:
             block.segment = segment
             self._append(block)
 
     def remove(self, ids: Sequence[str]) -> None:
-        numbers, newest = self._index.pop(ids), self.newest
+        if len(ids) == 1 and ids[0] in self._recent:
+            del self._recent[ids[0]]
+            return
+        self._file_recent()
+        numbers, newest = self._index.pop(ids), self._newest
         if ids and min(numbers) >= newest.first:
             newest.close(newest.rows_of(numbers), len(numbers))
             if not newest.open:
@@ -206,13 +256,13 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     def _join(self, block: Block) -> None:
         """A block that is half empty, with the one before or after it, where both fit into one."""
         place = bisect_right(self._firsts, block.first) - 1
-        if 2 * block.open > self.block_rows or self.blocks[place] is not block:  # it was joined
+        if 2 * block.open > self.block_rows or self._full[place] is not block:  # it was joined
             return
         if not block.open:
             self._replace(slice(place, place + 1), [])
             return
         for pair in (slice(max(place - 1, 0), place + 1), slice(place, place + 2)):
-            both = self.blocks[pair]
+            both = self._full[pair]
             if len(both) == 2 and both[0].open + both[1].open <= self.block_rows:
                 block = joined(both, self.reshaped, self.slots)
                 self._replace(pair, [block])
@@ -220,8 +270,8 @@ class OpenDecisions(Mapping[str, OpenDecision]):
                 return
 
     def _replace(self, places: slice, blocks: list[Block]) -> None:
-        gone = self.blocks[places]
-        self.blocks[places] = blocks
+        gone = self._full[places]
+        self._full[places] = blocks
         self._firsts[places] = [block.first for block in blocks]
         self._memory = [block for block in self._memory if block not in gone]
         for block in blocks:
@@ -250,6 +300,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     def grow(self, reshape: Callable[[np.ndarray], np.ndarray], width: int, slots: int) -> None:
         """More slots for arms; `reshape` brings tickets into their new shape."""
+        self._file_recent()
         self._growth[self.slots] = slots, reshape
         self._shape(width, slots)
         self._seal_newest()

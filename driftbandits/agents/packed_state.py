@@ -1,10 +1,13 @@
-"""A policy's state in few arrays: one row of words for all that is small, the large ones as is.
+"""A policy's state in few arrays: rows of words for all that is small, the large ones as they are.
 
 A call of a program costs time for every array that goes in and comes out, and a state may have
-dozens of a few numbers each.
+dozens of a few numbers each. Yet a row must not be long: a program whose arrays are all of at most
+512 bytes is run by XLA on the thread of the caller, one that has a longer one partly on another
+thread, and waking that takes longer than the program.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +18,10 @@ from driftbandits.agents.packed_tickets import WORD, columns, layout_of, pack, u
 from driftbandits.agents.soundness import is_finite
 from driftbandits.core import State
 
-SMALL = 256  # numbers in an array that goes into the row
+SHORT = 128  # words in an array that XLA takes for a small one
 
-Parts = tuple[Array, ...]  # the row of words, then the large arrays
+Parts = tuple[Array, ...]  # the rows of words, then the large arrays
+Item = TypeVar("Item")
 
 
 class StateLayout:
@@ -26,43 +30,60 @@ class StateLayout:
     def __init__(self, blank: State) -> None:
         self.blank = blank  # shapes and types of a state
         leaves, self._structure = jax.tree.flatten(blank)
-        self._is_small = [leaf.size <= SMALL for leaf in leaves]
+        self._is_small = [leaf.size <= SHORT for leaf in leaves]
         small, _ = self._split(leaves)
-        self._row = layout_of(small)
-        assert not any(self._row.keys), "a state with a random key"
-        masks = [np.full(leaf.size, leaf.dtype == np.float32) for leaf in small]
-        self._is_float = np.concatenate([np.zeros(0, bool), *masks])
+        self._ends = ends_of_rows([leaf.size for leaf in small])
+        self._rows = [layout_of(group) for group in self._grouped(small)]
+        assert not any(key for row in self._rows for key in row.keys), "a state with a random key"
+        self._are_floats = [are_floats(group) for group in self._grouped(small)]
 
     def pack(self, state: State) -> Parts:
         small, large = self._split(jax.tree.leaves(state))
-        return pack(small), *large
+        return *map(pack, self._grouped(small)), *large
 
     def unpack(self, parts: Parts) -> State:
-        return self._joined(unpack(self._row, parts[0]), parts[1:])
+        rows, large = self._rows_and_large(parts)
+        pairs = zip(self._rows, rows, strict=True)
+        return self._joined([leaf for layout, row in pairs for leaf in unpack(layout, row)], large)
 
     def on_host(self, parts: Parts) -> State:
         """`unpack` without a program."""
-        row, *large = map(np.array, parts)
-        words = columns(self._row, row[None])
-        pairs = zip(words, self._row.leaves, strict=True)
-        small = [as_numbers(array[0], leaf.dtype) for array, leaf in pairs]
+        rows, large = self._rows_and_large([np.array(part) for part in parts])
+        small = []
+        for layout, row in zip(self._rows, rows, strict=True):
+            words = zip(columns(layout, row[None]), layout.leaves, strict=True)
+            small += [as_numbers(array[0], leaf.dtype) for array, leaf in words]
         return self._joined(small, large)
 
     def from_host(self, state: State) -> tuple[np.ndarray, ...]:
         """`pack` without a program, of which JAX would keep one for every shape."""
         small, large = self._split([np.asarray(leaf) for leaf in jax.tree.leaves(state)])
-        return np.concatenate([np.zeros(0, WORD), *map(to_words, small)]), *large
+        rows = (np.concatenate(list(map(to_words, group))) for group in self._grouped(small))
+        return *rows, *large
 
     def are_new(self, before: State, after: State) -> list[bool]:
         """Of each part, whether it has an array that was not there before."""
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
         small, large = self._split([one is not other for one, other in pairs])
-        return [any(small), *large]
+        return [*map(any, self._grouped(small)), *large]
 
     def is_finite(self, parts: Parts) -> Array:
-        """Whether all numbers are: in the row at once, which takes less time than one by one."""
-        row = jax.lax.bitcast_convert_type(parts[0], jnp.float32)
-        return (jnp.isfinite(row) | ~self._is_float).all() & is_finite(parts[1:])
+        """Whether all numbers are: in a row at once, which takes less time than one by one."""
+        rows, large = self._rows_and_large(parts)
+        found = is_finite(large)
+        for row, are_float in zip(rows, self._are_floats, strict=True):
+            numbers = jax.lax.bitcast_convert_type(row, jnp.float32)
+            found &= (jnp.isfinite(numbers) | ~are_float).all()
+        return found
+
+    def _rows_and_large(self, parts: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        return parts[: len(self._ends)], parts[len(self._ends) :]
+
+    def _grouped(self, small: Sequence[Item]) -> list[Sequence[Item]]:
+        """What belongs into each row."""
+        return [
+            small[first:last] for first, last in zip([0, *self._ends], self._ends, strict=False)
+        ]
 
     def _split(self, leaves: list[Any]) -> tuple[list[Any], list[Any]]:
         """The small ones, and the large ones."""
@@ -75,6 +96,22 @@ class StateLayout:
         found = {True: iter(small), False: iter(large)}
         leaves = [next(found[is_small]) for is_small in self._is_small]
         return jax.tree.unflatten(self._structure, leaves)
+
+
+def ends_of_rows(sizes: list[int]) -> list[int]:
+    """Behind which of the small arrays each row ends."""
+    ends, words = [], 0
+    for place, size in enumerate(sizes):
+        if words + size > SHORT:
+            ends.append(place)
+            words = 0
+        words += size
+    return [*ends, len(sizes)] if sizes else []
+
+
+def are_floats(leaves: Sequence[Any]) -> np.ndarray:
+    """Which words of a row are."""
+    return np.concatenate([np.full(leaf.size, leaf.dtype == np.float32) for leaf in leaves])
 
 
 def to_words(numbers: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from driftbandits.core import PyTree
-from driftbandits.numerics.random_keys import THREEFRY
+from driftbandits.numerics.random_keys import is_key, key_of, without_key
 
 WORD = np.uint32
 
@@ -35,14 +35,6 @@ def layout_of(tree: PyTree) -> Layout:
     return Layout(leaves, [is_key(leaf) for leaf in given], structure)
 
 
-def is_key(leaf: Array) -> bool:
-    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
-
-
-def without_key(leaf: Array) -> Array:
-    return jax.random.key_data(leaf) if is_key(leaf) else leaf
-
-
 def pack(tree: PyTree) -> Array:
     """(width,) uint32"""
     words = [as_words(jnp.ravel(without_key(leaf))) for leaf in jax.tree.leaves(tree)]
@@ -62,7 +54,7 @@ def unpack(layout: Layout, words: Array) -> PyTree:
         part = words[first : first + size]
         value = part.astype(bool) if leaf.dtype == bool else as_type(part, leaf.dtype)
         value = value.reshape(leaf.shape)
-        found.append(jax.random.wrap_key_data(value, impl=THREEFRY) if key else value)
+        found.append(key_of(value) if key else value)
         first += size
     return jax.tree.unflatten(layout.structure, found)
 

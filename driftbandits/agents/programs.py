@@ -3,14 +3,14 @@
 How many there are is an argument: whether they come alone or many at once is the same program, and
 the same bits. A program leaves the state that it was given as it is, and says whether the new one
 is sound; whoever calls it keeps the one or the other. What goes in and out is packed into few
-arrays, as each costs time.
+arrays, as each costs time, and short ones (`packed_state` says why).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import jax
@@ -18,12 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.agents.packed_state import Parts, StateLayout, only_new
+from driftbandits.agents.packed_state import SHORT, Parts, StateLayout, only_new
 from driftbandits.agents.packed_tickets import (
     WORD,
     Layout,
     as_type,
-    as_words,
     layout_of,
     pack,
     unpack,
@@ -31,16 +30,17 @@ from driftbandits.agents.packed_tickets import (
 from driftbandits.agents.soundness import are_probabilities, largest
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.made_again import Made, making_again
-from driftbandits.numerics.random_keys import THREEFRY, any_key, key, key_of
+from driftbandits.numerics.random_keys import any_key, key, key_of
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.kept_functions import kept_function
 from driftbandits.simulation.program_names import Name, agent_name
 
-TOGETHER = 128  # decisions or rewards in one call of a program, at the most
+FEWEST, MOST = 4, 16  # decisions or rewards in one call of a program, at the most
+HEAD = 4  # words before those of the decisions
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
-REFUSED = -1  # in place of the arms
-USUAL = 1e3  # with larger numbers in a ticket or a reward, a linear policy may become unusable
+REFUSED = -1  # in place of an arm
+USUAL = 1e3  # with larger numbers in a ticket or a reward, a policy may become unusable
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ class Programs:
 
     init: Callable[..., Parts]
     act: Callable[..., tuple[Parts, Array]]
+    probabilities: Callable[[Parts, np.ndarray], Array]  # if `still`
     learn: Callable[..., tuple[Parts, Array]]
+    rows: int  # decisions or rewards in one call
     state: StateLayout
     ticket: Layout
     new_by_act: list[bool]  # which parts of the state it gives
@@ -87,42 +89,68 @@ def kept_program(
 
 def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Programs:
     state = StateLayout(blank_state(policy))
+    seen = look_at(policy, spec, state)
+    ticket = layout_of(seen.ticket)
+    still = spec.context_dim == 0 and not any(seen.new_by_act)
+    return Programs(
+        init=compile_it(starting(policy, state)),
+        act=compile_it(acting(policy, spec, state, ticket, seen.new_by_act, still)),
+        probabilities=compile_it(integrating(policy, spec, state)),
+        learn=compile_it(learning(policy, state, ticket, seen.new_by_learn)),
+        rows=rows_together(spec, ticket, still),
+        state=state,
+        ticket=ticket,
+        new_by_act=seen.new_by_act,
+        new_by_learn=seen.new_by_learn,
+        still=still,
+        weighs=seen.weighs,
+    )
+
+
+class Seen(NamedTuple):
+    """What is to be known of a policy before its programs are written."""
+
+    ticket: PyTree  # its shapes and types
+    new_by_act: list[bool]
+    new_by_learn: list[bool]
+    weighs: bool
+
+
+def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
+    """Traces it once, making a decision again: a ticket that weighs has the known probability."""
     # NumPy's: JAX would compile a program for every shape, and keep it for ever.
     context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
-    decision = jax.eval_shape(policy.act, any_key(), state.blank, context, everyone)[0]
-    ticket = layout_of(decision.ticket)
+    found: list[Any] = []
 
-    def after_act(known: State, context: Array, everyone: Array) -> State:
-        return policy.act(key(0), known, context, everyone)[1]
+    def look(state: State, context: Array, everyone: Array, made: Made, reward: Array) -> PyTree:
+        with making_again(made):
+            decision, after = policy.act(key(0), state, context, everyone)
+        ticket = decision.ticket
+        learned = policy.learn(state, ticket, reward)
+        weighs = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
+        found.extend([layout.are_new(state, after), layout.are_new(state, learned), weighs])
+        return ticket
 
-    def after_learn(known: State, own: PyTree, reward: Array) -> State:
-        return policy.learn(known, own, reward)
+    made, reward = Made(np.int32(0), np.float32(0)), np.float32(0)
+    ticket = jax.eval_shape(look, layout.blank, context, everyone, made, reward)
+    return Seen(ticket, *found)
 
-    new_by_act = new_parts(state, after_act, context, everyone)
-    new_by_learn = new_parts(state, after_learn, decision.ticket, np.float32(0))
-    still = spec.context_dim == 0 and not any(new_by_act)
-    act = acting(policy, spec, state, ticket, new_by_act, still)
-    learn = learning(policy, spec, state, ticket, new_by_learn)
-    init, act, learn = (compile_it(each) for each in (starting(policy, state), act, learn))
-    weighs = weighs_rewards(policy, state.blank, context, everyone)
-    return Programs(init, act, learn, state, ticket, new_by_act, new_by_learn, still, weighs)
+
+def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
+    """As many as a call may have without a table that XLA takes for a large one, or a few."""
+    width = max(spec.context_dim + spec.num_arms, decided_width(spec, ticket, still))
+    return min(max((SHORT - HEAD) // width, FEWEST), MOST)
+
+
+def decided_width(spec: BanditSpec, ticket: Layout, still: bool) -> int:
+    """Words of a decision: see `acting`."""
+    return 1 + ticket.width + (0 if still else spec.num_arms)
 
 
 @lru_cache(maxsize=64)
 def blank_state(policy: Policy) -> State:
     """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
     return jax.eval_shape(policy.init, any_key())
-
-
-def new_parts(layout: StateLayout, after: Callable[..., State], *given: Any) -> list[bool]:
-    """Of each part of a state, whether the function gives another one than it was given."""
-    found: list[bool] = []
-
-    def look(state: State, *given: Any) -> None:
-        found.extend(layout.are_new(state, after(state, *given)))
-
-    jax.eval_shape(look, layout.blank, *given)
-    return found
 
 
 # Functions of their own, as JAX keeps what it has compiled for as long as the function lives.
@@ -145,17 +173,16 @@ def acting(
 ) -> Callable[..., tuple[Parts, Array]]:
     """The loop over decisions.
 
-    Takes four words (the number of the first decision, how many there are, the random key) and a
-    table with a row for each: its context, and which arms are available. Gives the new parts of the
-    state, and a table: arm, probabilities, ticket. If not all can be made, all arms are REFUSED.
-    With `made`, which is another program, they are made again as they were before.
+    Takes words: the number of the first decision, how many there are, the random key (2), and for
+    each its context and which arms are available. Gives the new parts of the state, and a table:
+    arm, probabilities (unless they are those of the state), ticket. An arm that cannot be chosen is
+    REFUSED. With `made`, which is another program, they are made again as they were before.
     """
 
-    def act(
-        parts: Parts, numbers: Array, requests: Array, made: Made | None
-    ) -> tuple[Parts, Array]:
-        first, count = (as_type(word, jnp.int32) for word in numbers[:2])
-        steps = jax.random.wrap_key_data(numbers[2:], impl=THREEFRY)
+    def act(parts: Parts, words: Array, made: Made | None) -> tuple[Parts, Array]:
+        first, count = (as_type(word, jnp.int32) for word in words[:2])
+        steps = key_of(words[2:HEAD])
+        requests = words[HEAD:].reshape(-1, spec.context_dim + spec.num_arms)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
             moment = jax.random.fold_in(steps, first + i)
@@ -164,77 +191,66 @@ def acting(
             with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
                 return policy.act(moment, state, context, available)
 
-        state = layout.unpack(parts)
-        shared = decision_at(jnp.int32(0), state)[0].probabilities if still else None
+        def row_of(decision: Decision) -> Array:
+            if still:
+                return pack((decision.arm, decision.ticket))
+            is_sound = are_probabilities(decision.probabilities)
+            arm = jnp.where(is_sound, decision.arm, REFUSED)
+            return pack((arm, decision.probabilities, decision.ticket))
 
-        def decide(i: Array, carry: Any) -> Any:
-            state, arms, probabilities, tickets = carry
+        def decide(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+            state, table = carry
             decision, state = decision_at(i, state)
-            row = decision.probabilities if shared is None else shared
-            rows = arms.at[i].set(decision.arm), probabilities.at[i].set(row)
-            return state, *rows, tickets.at[i].set(pack(decision.ticket))
+            return state, table.at[i].set(row_of(decision))
 
-        most = len(requests)
-        empty = (
-            jnp.zeros(most, jnp.int32),
-            jnp.zeros((most, spec.num_arms)),
-            jnp.zeros((most, ticket.width), WORD),
-        )
-        after, arms, probabilities, tickets = jax.lax.fori_loop(0, count, decide, (state, *empty))
-        sound = (are_probabilities(probabilities) | (jnp.arange(most) >= count)).all()
-        arms = jnp.where(sound, arms, REFUSED)
-        rows = jnp.column_stack([as_words(arms), as_words(probabilities), tickets])
-        return only_new(layout.pack(after), new_by_act), rows
+        state = layout.unpack(parts)
+        table = jnp.zeros((len(requests), decided_width(spec, ticket, still)), WORD)
+        after, table = jax.lax.fori_loop(0, count, decide, (state, table))
+        return only_new(layout.pack(after), new_by_act), table
 
     return act
 
 
+def integrating(
+    policy: Policy, spec: BanditSpec, layout: StateLayout
+) -> Callable[[Parts, Array], Array]:
+    """The probabilities of a state, for arms that are available, where deciding does not change it.
+
+    They are apart from the loop over decisions, as they may cost more than all else, and are not
+    always wanted.
+    """
+
+    def probabilities(parts: Parts, available: Array) -> Array:
+        context = jnp.zeros(spec.context_dim)
+        return policy.act(key(0), layout.unpack(parts), context, available)[0].probabilities
+
+    return probabilities
+
+
 def learning(
-    policy: Policy,
-    spec: BanditSpec,
-    layout: StateLayout,
-    ticket: Layout,
-    new_by_learn: list[bool],
+    policy: Policy, layout: StateLayout, ticket: Layout, new_by_learn: list[bool]
 ) -> Callable[..., tuple[Parts, Array]]:
     """The loop over rewards.
 
-    Takes how many there are, and a table with a row for each: the reward and the ticket. Gives the
-    new parts of the state, and whether it is sound.
+    Takes words: how many there are, and for each the reward and the ticket. Gives the new parts of
+    the state, and the size of the largest number that was learned: infinite if the state is not
+    one of finite numbers.
     """
 
-    def is_usable(state: State) -> Array:
-        """A matrix of finite numbers may still be one that no linear policy can decide with."""
-        nowhere, everyone = jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool)
-        decision, _ = policy.act(key(0), state, nowhere, everyone)
-        return are_probabilities(decision.probabilities)
+    def learn(parts: Parts, words: Array) -> tuple[Parts, Array]:
+        rewarded = words[1:].reshape(-1, 1 + ticket.width)
 
-    def learn(parts: Parts, count: Array, rewarded: Array) -> tuple[Parts, Array]:
         def learn_one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
             state, size = carry
             reward = as_type(rewarded[i, 0], jnp.float32)
             own = unpack(ticket, rewarded[i, 1:])
             return policy.learn(state, own, reward), jnp.maximum(size, largest((own, reward)))
 
+        count = as_type(words[0], jnp.int32)
         state = layout.unpack(parts)
         after, size = jax.lax.fori_loop(0, count, learn_one, (state, jnp.zeros(())))
-        new = only_new(layout.pack(after), new_by_learn)
-        sound = layout.is_finite(layout.pack(after))
-        if spec.context_dim:
-            sound &= jax.lax.cond(size > USUAL, is_usable, lambda _: jnp.array(True), after)
-        return new, sound
+        packed = layout.pack(after)
+        size = jnp.where(layout.is_finite(packed), size, jnp.inf)
+        return only_new(packed, new_by_learn), size
 
     return learn
-
-
-def weighs_rewards(policy: Policy, blank: State, context: np.ndarray, everyone: np.ndarray) -> bool:
-    """Whether the ticket of a decision holds the probability of its arm."""
-    held = False
-
-    def look(state: State, context: Array, everyone: Array, made: Made) -> None:
-        nonlocal held
-        with making_again(made):
-            ticket = policy.act(key(0), state, context, everyone)[0].ticket
-        held = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
-
-    jax.eval_shape(look, blank, context, everyone, Made(np.int32(0), np.float32(0)))
-    return held

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from driftbandits.agents.probabilities import Probabilities, computed
 from driftbandits.agents.ranges import between
 from driftbandits.agents.settings import AgentSettings
 
@@ -40,10 +41,15 @@ class PastDecision(NamedTuple):
     """A decision that does not wait for its reward any more, or not here."""
 
     arm: int
-    probabilities: np.ndarray  # (arms of the moment,) float32
+    source: Probabilities
     reward: float | None  # what was learned; None where it was forgotten
     expired: bool
     elsewhere: bool = False  # it waits, but in the book of another worker
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """(arms of the moment,) float32"""
+        return computed(self.source)
 
 
 def verdict_on(reward: float, past: PastDecision | None) -> RewardVerdict:

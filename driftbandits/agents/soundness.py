@@ -2,20 +2,29 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from driftbandits.core import PyTree
 
+NEARLY = 0.01  # what a sum of probabilities may be off
+
 
 def is_finite(tree: PyTree) -> Array:
     """Whether all of its numbers are; random keys have none."""
-    found = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree) if is_real(leaf)]
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if is_real(leaf) and leaf.size]
+    found = [jnp.isfinite(jnp.abs(leaf).max()) for leaf in leaves]  # quicker than one by one
     return jnp.stack(found).all() if found else jnp.array(True)
 
 
 def are_probabilities(rows: Array) -> Array:
     """Of each row, whether its sum is 1; where a score is not a number, it is that or 0."""
-    return jnp.abs(rows.sum(axis=-1) - 1) < 0.01
+    return jnp.abs(rows.sum(axis=-1) - 1) < NEARLY
+
+
+def sum_to_one(probabilities: np.ndarray) -> bool:
+    """`are_probabilities` on the host."""
+    return bool(abs(float(probabilities.sum()) - 1) < NEARLY)
 
 
 def is_real(leaf: Array) -> bool:

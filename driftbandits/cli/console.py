@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,12 +14,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.experiment import Experiment, Line
+from driftbandits.experiments.metrics import Summary
 from driftbandits.experiments.ranking import is_field, kinds_of, scores, standings
 from driftbandits.experiments.results import Results
 from driftbandits.experiments.tuning import how_tuned
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED
-from driftbandits.report.style import deciding, duration, number
+from driftbandits.report.style import duration, number
+from driftbandits.report.wording import deciding, hanging_text, verdict_text
 from driftbandits.running.compute import Failed
 from driftbandits.running.planning import PieceJob
 from driftbandits.running.watcher import Watcher
@@ -111,7 +113,7 @@ class LineByLine(Watcher):
 
     def experiment_done(self, results: Results) -> None:
         for claim in results.claims:
-            self.say(f"         {results.experiment.name}: {claim['verdict']}: {claim['text']}")
+            self.say(f"         {results.experiment.name}: {verdict_text(claim)}: {claim['text']}")
 
 
 class Bar(LineByLine):
@@ -189,17 +191,18 @@ def print_results(found: Sequence[Results]) -> None:
 
 def print_finals(results: Results) -> None:
     """The ranking at the horizon, best first."""
-    experiment = results.experiment
+    experiment, runs = results.experiment, len(next(iter(results.values.values())))
     title = (
         f"{experiment.title}: {experiment.measure} after {experiment.horizon} pulls, "
-        f"{len(next(iter(results.values.values())))} runs, seed {experiment.seed}"
+        f"{runs} runs, seed {experiment.seed}"
     )
     table = Table()
     table.add_column("", no_wrap=True)
     table.add_column("policy", overflow="fold")  # what gives way on a narrow terminal
     for column in ("mean", "95% interval", "95th\npercentile", "worst\nrun"):
         table.add_column(column, justify="right", no_wrap=True)
-    for rank, (policy, final) in enumerate(results.final().items(), start=1):
+    finals = results.final()
+    for rank, (policy, final) in enumerate(finals.items(), start=1):
         missing = np.isnan(final.low)
         interval = "one run" if missing else f"{number(final.low)} to {number(final.high)}"
         bad = number(final.percentile_95), number(final.worst)
@@ -207,7 +210,15 @@ def print_finals(results: Results) -> None:
     console = standard_output()
     console.print(f"[bold]{escape(title)}[/bold]")
     console.print(table)
+    print_hanging(finals, runs)
     print_tuning(results.experiment)
+
+
+def print_hanging(finals: Mapping[str, Summary], runs: int) -> None:
+    """The means that hang on a few runs, if any."""
+    for policy, final in finals.items():
+        if text := hanging_text(final.as_json(), runs):
+            standard_output().print(escape(f"{policy}: {text}"))
 
 
 def print_ranking(results: Results) -> None:
@@ -242,9 +253,8 @@ def print_verdicts(claims: list[dict[str, Any]]) -> None:
         return
     table = Table("experiment", "claim", "verdict", "by")
     for claim in claims:
-        verdict = claim["verdict"]
-        style = VERDICT_STYLES[verdict]
-        judged = f"[{style}]{verdict}[/{style}]"
+        style = VERDICT_STYLES[claim["verdict"]]
+        judged = f"[{style}]{verdict_text(claim)}[/{style}]"
         by = escape(deciding(claim))
         table.add_row(claim["experiment"], escape(claim["text"]), judged, by)
     standard_output().print(table)

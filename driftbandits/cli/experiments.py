@@ -66,8 +66,8 @@ def compare(
     """Simulate policies in the same worlds and rank them.
 
     Prints the mean over the runs at the horizon with its 95% interval, best first, then
-    the 95th percentile and the worst run. The same seed gives the same numbers on any number of
-    cores.
+    the 95th percentile and the worst run; below it the median of each mean that hangs on a few
+    runs. The same seed gives the same numbers on any number of cores.
 
     \b
     Measures:

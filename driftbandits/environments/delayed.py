@@ -66,10 +66,10 @@ def never(*, share: float = 1.0) -> Delay:
 
 def sometimes_never(share: float, longest: int, draw: Callable[[Key], Array]) -> Delay:
     check.probability(share=share)
+    if not share:
+        return Delay(longest, draw)
 
     def draw_or_lose(key: Key) -> Array:
-        if not share:
-            return draw(key)
         draw_key, loss_key = jax.random.split(key)
         return jnp.where(jax.random.bernoulli(loss_key, share), longest + 1, draw(draw_key))
 

@@ -1,4 +1,4 @@
-"""Intervals of means and of their ratios, for few and skewed runs.
+"""Intervals of means, of their ratios and of medians, for few and skewed runs.
 
 Regrets are skewed: a few runs are much worse than the others, and runs that lack such a one look
 better and surer than they are. Student's interval is then too low. Hall (1992), "On the removal of
@@ -83,6 +83,32 @@ def interval_of_ratio(
         return interval_of_mean(part - r * total, TAIL, high_tail)[1] >= 0
 
     return last_inside(ratio, above_low, -guess), last_inside(ratio, below_high, guess)
+
+
+def interval_of_median(
+    values: np.ndarray, low_tail: float = TAIL, high_tail: float = TAIL
+) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high end for the median over the first axis, the runs; infinite for too few of them.
+
+    The ends are runs themselves. How many runs are below the median is binomial whatever their
+    distribution is, so that the interval holds for any.
+    """
+    ordered = np.sort(values, axis=0)
+    runs = len(ordered)
+    nowhere = np.full(ordered.shape[1:], np.inf)
+    low, high = (runs_left_out(runs, tail) for tail in (low_tail, high_tail))
+    return (
+        ordered[low - 1] if low else -nowhere,
+        ordered[runs - high] if high else nowhere,
+    )
+
+
+@cache
+def runs_left_out(runs: int, tail: float) -> int:
+    """The place, from the outside, of the run that is beyond the median at most this often."""
+    from scipy.special import bdtr
+
+    return int(np.searchsorted(bdtr(np.arange(runs), runs, 0.5), tail, side="right"))
 
 
 def ratio_of_means(part: np.ndarray, total: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftbandits.experiments.intervals import LEVEL, interval_of_mean
+from driftbandits.experiments.few_runs import few_runs
+from driftbandits.experiments.intervals import LEVEL, interval_of_mean, interval_of_median
 from driftbandits.simulation.traces import Trace
 
 RESAMPLES = 2000
@@ -149,12 +150,16 @@ class Summary(NamedTuple):
     low: float  # NaN where there is only one run
     high: float
     median: float
+    median_low: float  # infinite where there are fewer than six
+    median_high: float
     percentile_95: float  # 95% of the runs are better
     worst: float
+    few_runs: int  # that make at least half of the mean; 0 where these are not few
+    few_share: float  # of the mean that they make
 
     def as_json(self) -> dict[str, float | None]:
-        """An interval that does not exist is None."""
-        return {name: None if np.isnan(x) else x for name, x in self._asdict().items()}
+        """An end that does not exist is None."""
+        return {name: x if np.isfinite(x) else None for name, x in self._asdict().items()}
 
 
 def summarise(values: np.ndarray, measure: str) -> Summary:
@@ -163,7 +168,9 @@ def summarise(values: np.ndarray, measure: str) -> Summary:
     more = measure in MORE_IS_BETTER
     tail = np.quantile(values, 1 - LEVEL if more else LEVEL)
     worst = values.min() if more else values.max()
-    return Summary(*(float(x) for x in (*estimate(values), np.median(values), tail, worst)))
+    numbers = *estimate(values), np.median(values), *interval_of_median(values), tail, worst
+    few = few_runs(values)
+    return Summary._make([*map(float, numbers), few.runs, few.share])
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray) -> Estimate:

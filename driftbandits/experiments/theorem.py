@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from driftbandits.experiments.verdicts import FAILS, UNDECIDED, Evidence
+from driftbandits.experiments.effects import FAILS, UNDECIDED
+from driftbandits.experiments.evidence import Evidence
 from driftbandits.numerics.energy import claimed_ratio_bound, largest_logit_bound
 
 NUM_ARMS = [2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100]

@@ -10,21 +10,22 @@ no likelier than that one does, so the other end needs no correction. The eviden
 decides: what is most against the claim.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandits.experiments.claims import Claim, goes_forward, pulls
-from driftbandits.experiments.intervals import (
-    TAIL,
-    interval_of_mean,
-    interval_of_ratio,
-    ratio_of_means,
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED, Range
+from driftbandits.experiments.evidence import (
+    Evidence,
+    difference,
+    largest_ratio,
+    mirrored,
+    ratio,
 )
-
-HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+from driftbandits.experiments.more_runs import needed_text
 
 
 class Curves(NamedTuple):
@@ -33,27 +34,23 @@ class Curves(NamedTuple):
     times: np.ndarray  # (points,)
     values: Mapping[str, np.ndarray]  # label: (runs, points)
     sweeps: Mapping[str, Mapping[Any, str]]  # policy's name: swept value -> label
+    choosing: int = 0  # runs beside these, which chose tuned settings
+
+    @property
+    def runs(self) -> int:
+        return len(next(iter(self.values.values())))
 
     @property
     def horizon(self) -> int:
         return int(self.times[-1])
 
 
-class Evidence(NamedTuple):
-    """One number behind a verdict, with its interval."""
-
-    what: str
-    mean: float
-    low: float
-    high: float
-    verdict: str
-
-
 class Verdict(NamedTuple):
     claim: Claim
     verdict: str
     evidence: list[Evidence]
-    why: str = ""  # where there is no evidence
+    why: str = ""  # it is undecided, and what would decide it
+    by_median: str = ""  # where that is another verdict
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -62,14 +59,9 @@ class Verdict(NamedTuple):
             "reading": self.claim.reading,
             "kind": self.claim.kind,
             "verdict": self.verdict,
+            "by_median": self.by_median,
             "why": self.why,
-            "evidence": [
-                {
-                    k: v if isinstance(v, str) or np.isfinite(v) else None
-                    for k, v in e._asdict().items()
-                }
-                for e in self.evidence
-            ],
+            "evidence": [entry.as_json() for entry in self.evidence],
         }
 
 
@@ -82,10 +74,29 @@ def judge(claim: Claim, curves: Curves) -> Verdict:
     if not goes_forward(claim, curves.horizon):
         return Verdict(claim, UNDECIDED, [], f"its span is empty within {curves.horizon} pulls")
     evidence = sorted(JUDGES[claim.kind](claim, curves), key=partial(support, claim.kind))
-    found = {entry.verdict for entry in evidence}
-    verdict = FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
-    runs = len(next(iter(curves.values.values())))
-    return Verdict(claim, verdict, evidence, "one run has no interval" if runs < 2 else "")
+    verdict = verdict_of_all(entry.verdict for entry in evidence)
+    by_median = verdict_of_all(
+        entry.median.verdict if entry.median else entry.verdict for entry in evidence
+    )
+    why = what_would_decide(evidence, curves) if verdict == UNDECIDED else ""
+    return Verdict(claim, verdict, evidence, why, by_median if by_median != verdict else "")
+
+
+def verdict_of_all(verdicts: Iterable[str]) -> str:
+    """Of a claim, from those on each of its comparisons."""
+    found = set(verdicts)
+    return FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
+
+
+def what_would_decide(evidence: Sequence[Evidence], curves: Curves) -> str:
+    """One that leans against the claim is enough to refute it; else all have to agree."""
+    if curves.runs < 2:
+        return "one run has no interval"
+    against = [entry.runs_needed for entry in evidence if entry.leans == FAILS]
+    open_ones = [entry.runs_needed for entry in evidence if entry.verdict == UNDECIDED]
+    needed = float(np.nanmin(against)) if np.isfinite(against).any() else float(np.max(open_ones))
+    everything = curves.runs + curves.choosing
+    return needed_text(needed * everything / curves.runs, everything)
 
 
 def support(kind: str, entry: Evidence) -> tuple[int, float]:
@@ -110,47 +121,6 @@ def index_of(times: np.ndarray, time: int) -> int:
     return max(int(np.searchsorted(times, time, side="right")) - 1, 0)
 
 
-def difference(what: str, values: np.ndarray, count: int) -> Evidence:
-    """Judges a number per run whose mean should be above 0, one of so many comparisons."""
-    values = np.asarray(values, float)
-    tails = corrected_tails(0.0, np.inf, count)
-    ends = interval_of_mean(values, *tails) if len(values) > 1 else (np.nan, np.nan)
-    return inside_range(what, values.mean(axis=0), ends, 0.0, np.inf)
-
-
-def ratio(
-    what: str, part: np.ndarray, total: np.ndarray, low: float, high: float, count: int
-) -> Evidence:
-    """Judges whether the mean of one number per run over that of another is inside a range."""
-    part, total = np.asarray(part, float), np.asarray(total, float)
-    tails = corrected_tails(low, high, count)
-    ends = interval_of_ratio(part, total, *tails) if len(part) > 1 else (np.nan, np.nan)
-    return inside_range(what, ratio_of_means(part, total), ends, low, high)
-
-
-def corrected_tails(low: float, high: float, count: int) -> tuple[float, float]:
-    """Of the low and the high end, for a claim that an effect is between `low` and `high`.
-
-    A low end above `high`, or a high end below `low`, refutes the claim.
-    """
-    return (
-        TAIL / count if np.isfinite(high) else TAIL,
-        TAIL / count if np.isfinite(low) else TAIL,
-    )
-
-
-def inside_range(what: str, mean: Any, ends: tuple[Any, Any], low: float, high: float) -> Evidence:
-    """Judges whether an effect lies between two numbers; undecided where it has no interval."""
-    lowest, highest = (float(end) for end in ends)
-    if low < lowest and highest < high:
-        verdict = HOLDS
-    elif highest < low or lowest > high:
-        verdict = FAILS
-    else:
-        verdict = UNDECIDED
-    return Evidence(what, float(mean), lowest, highest, verdict)
-
-
 def judge_lower(claim: Claim, curves: Curves) -> list[Evidence]:
     times = "" if claim.factor == 1 else f"{claim.factor:g} x "
     return [
@@ -168,10 +138,8 @@ def judge_near(claim: Claim, curves: Curves) -> list[Evidence]:
     return [
         ratio(
             f"{name} / {other}",
-            value_at(claim, curves, name),
-            value_at(claim, curves, other),
-            -np.inf,
-            claim.factor,
+            {f"the mean of {label}": value_at(claim, curves, label) for label in (name, other)},
+            Range(-np.inf, claim.factor),
             len(claim.names) * len(claim.others),
         )
         for name in claim.names
@@ -189,30 +157,28 @@ def shape_points(claim: Claim, curves: Curves, label: str) -> tuple[np.ndarray, 
 
 
 def judge_change(claim: Claim, curves: Curves) -> list[Evidence]:
-    sign = 1 if claim.kind == "rises" else -1
     found = []
     for name in claim.names:
         start, _, end = shape_points(claim, curves, name)
-        change = difference(name, sign * (end - start), len(claim.names))
-        low, high = sorted([sign * change.low, sign * change.high])
-        what = f"{name}: change over the span"
-        found.append(Evidence(what, sign * change.mean, low, high, change.verdict))
+        what, count = f"{name}: change over the span", len(claim.names)
+        if claim.kind == "rises":
+            found.append(difference(what, end - start, count, "the changes"))
+        else:
+            found.append(mirrored(difference(what, start - end, count, "the changes")))
     return found
 
 
 def judge_growth(claim: Claim, curves: Curves) -> list[Evidence]:
     level = claim.kind == "levels_off"
-    low, high = (-claim.tolerance, claim.tolerance) if level else (claim.tolerance, np.inf)
+    limit = claim.tolerance
     found = []
     for name in claim.names:
         _, middle, end = shape_points(claim, curves, name)
         found.append(
             ratio(
                 f"{name}: growth over the second half / final value",
-                end - middle,
-                end,
-                low,
-                high,
+                {"the growth": end - middle, "the final value": end},
+                Range(-limit, limit) if level else Range(limit, np.inf),
                 len(claim.names),
             )
         )
@@ -227,34 +193,10 @@ def judge_stable(claim: Claim, curves: Curves) -> list[Evidence]:
             for value, label in curves.sweeps[name].items()
             if claim.values is None or value in claim.values
         }
-        values = [value_at(claim, curves, label) for label in labels.values()]
+        means = {f"the mean of {x}": value_at(claim, curves, x) for x in labels.values()}
         what = f"{name}: largest mean / smallest, over {', '.join(map(str, labels))}"
-        stacked = np.stack(values, axis=-1).astype(float)
-        found.append(largest_ratio(what, stacked, claim.factor, len(claim.names)))
+        found.append(largest_ratio(what, means, claim.factor, len(claim.names)))
     return found
-
-
-def largest_ratio(what: str, values: np.ndarray, factor: float, count: int) -> Evidence:
-    """Judges whether the largest of several means over the smallest is below a factor.
-
-    The largest and the smallest of the runs' means are farther apart than those of the true ones,
-    so their ratio is too high. But the true ratio is the highest one of all pairs: it is above the
-    low end of each, at levels corrected for their number, and below the highest of the high ends.
-    """
-    ends = np.nan, np.nan
-    if len(values) > 1:
-        lines = values.shape[1]
-        first, second = (indices.ravel() for indices in np.indices((lines, lines)))
-        low_tail = TAIL / max(lines * (lines - 1), 1) / count
-        low, high = interval_of_ratio(values[:, first], values[:, second], low_tail)
-        ends = low.max(), high.max()
-    return inside_range(what, spread_of(values.mean(axis=0)), ends, -np.inf, factor)
-
-
-def spread_of(means: np.ndarray) -> float:
-    """Largest over smallest; NaN where that is not above 0."""
-    smallest = means.min()
-    return float(means.max() / smallest) if smallest > 0 else np.nan
 
 
 JUDGES: dict[str, Callable[[Claim, Curves], list[Evidence]]] = {

@@ -49,7 +49,7 @@ def past_decision(logged: LoggedDecision) -> PastDecision:
     decision, outcome = logged
     return PastDecision(
         arm=decision.arm or 0,
-        probabilities=probabilities_of(decision),
+        source=probabilities_of(decision),
         reward=None if outcome is None else outcome.reward,
         expired=outcome is not None and outcome.kind == "expiry",
         elsewhere=outcome is None,

@@ -11,6 +11,7 @@ Russac, Vernade & Cappe (2019) for the weights.
 """
 
 import math
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array
@@ -32,18 +33,19 @@ def reward_width(spec: BanditSpec) -> float:
     return high - low
 
 
-def radius(spec: BanditSpec, delta: float | None, precision: float, weight: Array) -> Array | float:
-    """The radius above, S being the width of the reward range; without delta it is S alone.
+def radius_of(
+    spec: BanditSpec, delta: float | None, precision: float
+) -> Callable[[Array], Array | float]:
+    """The radius above by n, S being the width of the reward range; without delta it is S alone.
 
     Args:
         spec: of the problem.
         delta: chance that the bound of an arm fails.
         precision: lambda.
-        weight: n, the sum of the squared weights of all rewards.
     """
     norm = reward_width(spec)
     if delta is None:
-        return norm
+        return lambda _: norm
     dim = spec.context_dim + 1
-    logarithms = 2 * math.log(1 / delta) + dim * jnp.log1p(weight / (precision * dim))
-    return math.sqrt(precision) * norm + spec.noise * jnp.sqrt(logarithms)
+    least, bias, scale = 2 * math.log(1 / delta), math.sqrt(precision) * norm, precision * dim
+    return lambda weight: bias + spec.noise * jnp.sqrt(least + dim * jnp.log1p(weight / scale))

@@ -58,8 +58,8 @@ def gru(layer: Gru, x: Array, h: Array) -> Array:
     return (1 - update) * new + update * h
 
 
-def dropout_masks(key: Key, rate: float, shape: tuple[int, ...]) -> Array:
-    """Inverted dropout as factors: 0, or 1 / (1 - rate)."""
-    if rate == 0:
+def dropout_masks(key: Key, share: float | None, shape: tuple[int, ...]) -> Array:
+    """Inverted dropout as factors: 1 / share for the share that is kept, or 0; None keeps all."""
+    if share is None:
         return jnp.ones(shape)
-    return computed_once(lambda: jax.random.bernoulli(key, 1 - rate, shape) / (1 - rate))
+    return computed_once(lambda: jax.random.bernoulli(key, share, shape) / share)

@@ -34,6 +34,20 @@ def key_of(words: Array | np.ndarray) -> Key:
     return jax.random.wrap_key_data(words, impl=THREEFRY)  # type: ignore[arg-type]
 
 
+def is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def without_key(leaf: Array) -> Array:
+    """The words of a key, or what is no key as it is."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def with_key(leaf: Array, like: Any) -> Array:
+    """Undoes `without_key`, for what was like this."""
+    return key_of(leaf) if is_key(like) else leaf
+
+
 @cache
 def any_key() -> jax.ShapeDtypeStruct:
     """For functions that are looked at without being called."""

@@ -35,7 +35,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
-from driftbandits.numerics.ellipsoid import check_width, radius
+from driftbandits.numerics.ellipsoid import check_width, radius_of
 from driftbandits.numerics.linear import LEAST_SPREAD
 from driftbandits.numerics.ridge import Sums, add, faded, memory_length, no_sums, solve
 
@@ -71,6 +71,7 @@ def d_lin_ucb(
     check_width(alpha=alpha, delta=delta, precision=precision)
     kept = 1 - 1 / memory_length(spec) if discount is None else discount
     check.probability(discount=kept)
+    radius = radius_of(spec, delta, precision)
     low = spec.reward_range[0]
 
     def init(key: Key) -> DLinUcbState:
@@ -85,7 +86,7 @@ def d_lin_ucb(
         mean = jnp.sum(solution * state.sums.moment, axis=1)
         squared = state.squared + precision * jnp.eye(features.size)
         spread = jnp.einsum("ki,kij,kj->k", solution, squared, solution)
-        width = alpha * radius(spec, delta, precision, state.weight)
+        width = alpha * radius(state.weight)
         deviation = jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
         probabilities = greedy_probabilities(mean + width * deviation, available)
         arm = draw(key, probabilities)

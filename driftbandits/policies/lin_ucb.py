@@ -29,7 +29,7 @@ from jax import Array
 
 from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
-from driftbandits.numerics.ellipsoid import check_width, radius
+from driftbandits.numerics.ellipsoid import check_width, radius_of
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
 
 
@@ -54,6 +54,7 @@ def lin_ucb(
         delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
+    radius = radius_of(spec, delta, precision)
     low = spec.reward_range[0]
 
     def init(key: Key) -> LinUcbState:
@@ -64,7 +65,7 @@ def lin_ucb(
     ) -> tuple[Decision, LinUcbState]:
         features = jnp.append(context, 1.0)
         mean, spread = predict(state.posterior, features)
-        width = alpha * radius(spec, delta, precision, state.seen)
+        width = alpha * radius(state.seen)
         probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, LinUcbTicket(features, arm)), state

@@ -106,6 +106,7 @@ def recurrent(
     num_arms = spec.num_arms
     remembered = num_arms + 1 if history else 0
     optimizer = rmsprop(learning_rate)
+    share_kept = 1 - dropout if dropout else None
 
     def init(key: Key) -> RecurrentState:
         network = init_network(key, max(spec.context_dim, 1) + remembered, hidden, layers, num_arms)
@@ -123,7 +124,7 @@ def recurrent(
     ) -> tuple[Decision, RecurrentState]:
         dropout_key, arm_key = jax.random.split(key)
         inputs = jnp.concatenate([context_or_one(context), state.last])
-        kept = dropout_masks(dropout_key, dropout, state.hidden.shape)
+        kept = dropout_masks(dropout_key, share_kept, state.hidden.shape)
         logits, new_hidden = forward(state.network, inputs, state.hidden, kept)
         probabilities = softmax_probabilities(logits / temperature, available)
         if epsilon is not None:
@@ -184,4 +185,4 @@ def reinforce_loss(
 ) -> Array:
     """-(r - rbar) log p_arm + energy * L_EC."""
     loss = -advantage * jax.nn.log_softmax(jnp.where(available, logits, -jnp.inf))[arm]
-    return loss + energy * energy_term(logits, available) if energy else loss
+    return loss + energy * energy_term(logits, available)

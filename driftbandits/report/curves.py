@@ -10,12 +10,20 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from driftbandits import check
-from driftbandits.experiments.experiment import Line
+from driftbandits.experiments.experiment import Experiment, Line
 from driftbandits.experiments.metrics import MORE_IS_BETTER, Estimate, estimate
 from driftbandits.experiments.results import Results
+from driftbandits.report.bands import (
+    BAR_NOTE,
+    CUT_NOTE,
+    covering,
+    cut_below,
+    draw_intervals,
+    lower_edge,
+)
 from driftbandits.report.style import MEANINGS, Look, looks_of, number
 from driftbandits.running.folder import write_file
 
@@ -78,15 +86,16 @@ def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(8 if columns == 1 else 13, 4.5 * rows), layout="constrained")
     times, curves = thin_curves(results)
+    notes: list[str] = []
     for place, (name, lines) in enumerate(panels.items(), start=1):
         axes = figure.add_subplot(rows, columns, place)
         styles = {line.label: looks[line.policy_name] for line in lines}
         names = {line.label: line.policy_name for line in lines}
-        draw_panel(axes, times, {label: curves[label] for label in styles}, styles)
-        dress(axes, results)
+        here = {label: curves[label] for label in styles}
+        notes += draw_panel(axes, times, here, styles, experiment)
         axes.set_title(experiment.title if len(panels) == 1 else name, loc="left", weight="bold")
         label_ends(axes, {names[label]: curves[label] for label in styles}, list(styles.values()))
-    footnote(figure, results)
+    footnote(figure, results, notes)
     return figure
 
 
@@ -104,36 +113,52 @@ def best_lines(results: Results, environment: str) -> list[Line]:
 
 
 def draw_panel(
-    axes: Axes, times: np.ndarray, curves: Mapping[str, Estimate], styles: Mapping[str, Look]
-) -> None:
-    for label, curve in curves.items():
+    axes: Axes,
+    times: np.ndarray,
+    curves: Mapping[str, Estimate],
+    styles: Mapping[str, Look],
+    experiment: Experiment,
+) -> list[str]:
+    """Returns what a reader has to be told of it."""
+    edge = lower_edge(curves) if experiment.scale == "log" else 0.0
+    shown = cut_below(curves, edge) if edge > 0 else dict(curves)
+    for label, curve in shown.items():
         colour, dash = styles[label]
         axes.plot(times, curve.mean, linestyle=dash, color=colour, linewidth=1.8)
-        axes.fill_between(times, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+    draw_intervals(axes, times, shown, styles)
+    dress(axes, experiment)
+    scale_values(axes, experiment, curves, edge)
+    cut = any((curves[label].low < edge).any() for label in curves) and edge > 0
+    return [BAR_NOTE] * bool(covering(shown)) + [CUT_NOTE] * cut
 
 
-def dress(axes: Axes, results: Results) -> None:
-    experiment = results.experiment
+def dress(axes: Axes, experiment: Experiment) -> None:
     axes.set_xlabel("pulls")
     axes.set_ylabel(MEANINGS[experiment.measure])
     axes.set_xlim(0, experiment.horizon)
-    lowest = min(float(values.mean(axis=0).min()) for values in results.values.values())
-    if experiment.scale == "log":
-        largest = max(float(values[:, -1].mean()) for values in results.values.values())
-        if lowest > 0:
-            axes.set_yscale("log")
-        else:
-            axes.set_yscale("symlog", linthresh=max(largest, 1.0) / 200)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    elif lowest >= 0:
-        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    if experiment.scale == "linear" and axes.get_ylim()[1] >= 1000:
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def scale_values(
+    axes: Axes, experiment: Experiment, curves: Mapping[str, Estimate], edge: float
+) -> None:
+    """The vertical axis; `edge` is the lower one of a logarithmic axis, where it can be one."""
+    if edge > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=edge)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif experiment.scale == "log":
+        largest = max(float(curve.mean[-1]) for curve in curves.values())
+        axes.set_yscale("symlog", linthresh=max(largest, 1.0) / 200)
+    elif min(float(curve.mean.min()) for curve in curves.values()) >= 0:
+        axes.set_ylim(bottom=0)
+    if experiment.scale == "log" or axes.get_ylim()[1] >= 1000:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
 
 
 def label_ends(axes: Axes, curves: Mapping[str, Estimate], styles: Sequence[Look]) -> None:
@@ -181,8 +206,10 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
     return found.tolist()
 
 
-def footnote(figure: Figure, results: Results) -> None:
+def footnote(figure: Figure, results: Results, notes: Sequence[str]) -> None:
     runs = len(next(iter(results.values.values())))
     band = " with 95% band" if runs > 1 else ""
     text = f"mean of {runs} run{'s' * (runs > 1)}{band}; the final mean beside each name"
-    figure.supxlabel(text, fontsize=8, color="#666666", x=0.01, ha="left")
+    more = "; ".join(dict.fromkeys(notes))
+    lines = f"{text}\n{more}" if more else text
+    figure.supxlabel(lines, fontsize=8, color="#666666", x=0.01, ha="left")

@@ -1,7 +1,6 @@
 """One page for a folder of results, which opens without a network, and its figures beside it."""
 
 import base64
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
@@ -13,17 +12,19 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from driftbandits import check
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.experiment import Experiment
 from driftbandits.experiments.ranking import is_field
 from driftbandits.experiments.results import Results
 from driftbandits.experiments.tuning import how_tuned
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED
 from driftbandits.report.curves import curves_figure, save, styled
 from driftbandits.report.drawings import best_arms_figure, ratio_bound_figure
 from driftbandits.report.field import heat_map_figure, ranking_table
+from driftbandits.report.findings import best_of_finals, best_of_ranking, opening
 from driftbandits.report.style import MEANINGS, Look, duration, looks_of, number
 from driftbandits.report.sweeps import sweep_figure
 from driftbandits.report.tables import curve_table, final_table
+from driftbandits.report.wording import beside_text, effect_text, hanging_text, sentence
 from driftbandits.running.folder import locked, write_file, write_json
 from driftbandits.running.store import finished, read_results, stored_experiment, table_on_disk
 
@@ -76,16 +77,23 @@ def render(
         lambda name: (resources.files("driftbandits.report") / name).read_text(encoding="utf-8")
     )
     templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    templates.filters.update(number=number, duration=duration, sign=SIGNS.__getitem__)
-    counts = Counter(claim["verdict"] for claim in claims)
+    templates.filters.update(
+        number=number,
+        duration=duration,
+        sign=SIGNS.__getitem__,
+        effect=effect_text,
+        beside=beside_text,
+        hanging=hanging_text,
+        sentence=sentence,
+    )
     pieces = {
         name: size for results in found for name, size in results.provenance["pieces"].items()
     }
     return templates.get_template("page.html").render(
         title=title,
         sections=sections,
-        claims=claims,
-        counts={verdict: counts[verdict] for verdict in SIGNS},
+        num_claims=len(claims),
+        **opening(sections),
         seconds=sum(size["seconds"] for size in pieces.values()),
         pulls=sum(size["pulls"] for size in pieces.values()),
         quick=any(part["quick"] for part in sections),
@@ -109,15 +117,18 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
     experiment, about = results.experiment, results.provenance
     place = folder / experiment.name
     finals = ranking = None
-    if is_field(results):
-        ranking = ranking_table(results)
-        write_csv(place / "ranking.csv", ranking)
+    best = ""
     if not experiment.drawing:
         finals = final_table(results)
+        best = best_of_finals(finals.to_dicts(), experiment.measure)
         write_csv(place / "table.csv", finals)
         write_csv(place / "curves.csv", curve_table(results))
     elif experiment.drawing == "ratio_bound":
         write_csv(place / "table.csv", results.table)
+    if is_field(results):
+        ranking = ranking_table(results)
+        best = best_of_ranking(ranking.to_dicts())
+        write_csv(place / "ranking.csv", ranking)
     seconds = sum(size["seconds"] for size in about["pieces"].values())
     return {
         "name": experiment.name,
@@ -128,6 +139,7 @@ def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[s
         "readings": experiment.readings,
         "figures": draw(results, place, looks),
         "ranking": ranking.to_dicts() if ranking is not None else None,
+        "best": best,
         "verdicts": results.claims,
         "finals": finals.to_dicts() if finals is not None else None,
         "measure": MEANINGS[experiment.measure],

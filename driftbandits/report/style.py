@@ -1,7 +1,6 @@
 """How everything looks: one colour per policy everywhere, and numbers as people read them."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -63,22 +62,6 @@ def number(value: float | np.ndarray) -> str:
     if magnitude >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if magnitude >= 100 else f"{value:.3g}"
-
-
-def deciding(claim: Mapping[str, Any]) -> str:
-    """The evidence behind a verdict: what decided it, and how much more there is like it."""
-    agreeing = [entry for entry in claim["evidence"] if entry["verdict"] == claim["verdict"]]
-    if not agreeing:
-        return str(claim["why"])
-    entry = agreeing[0]
-    interval = ""
-    low, high = entry["low"], entry["high"]
-    if low is not None and high is not None and low != high:
-        interval = f" ({number(low)} to {number(high)})"
-    elif low is not None and high is None:
-        interval = f" (above {number(low)})"
-    others = f", and {len(agreeing) - 1} more" if len(agreeing) > 1 else ""
-    return f"{entry['what']}: {number(entry['mean'])}{interval}{others}"
 
 
 def duration(seconds: float) -> str:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from driftbandits.experiments.experiment import Line
 from driftbandits.experiments.metrics import estimate
 from driftbandits.experiments.results import Results
-from driftbandits.report.curves import draw_panel, dress, footnote, label_ends, thin_curves
-from driftbandits.report.style import MEANINGS, Look, number
+from driftbandits.report.curves import draw_panel, footnote, label_ends, thin_curves
+from driftbandits.report.style import MEANINGS, Look
 
 RUN_COLOUR, MEAN_COLOUR = "#888888", "#0072B2"
 
@@ -20,6 +20,7 @@ def sweep_figure(results: Results) -> Figure:
         groups.setdefault(line.group, []).append(line)
     figure = Figure(figsize=(12, 4.5 * len(groups)), layout="constrained")
     times, curves = thin_curves(results)
+    notes: list[str] = []
     for row, (group, lines) in enumerate(groups.items()):
         final, over_time = (figure.add_subplot(len(groups), 2, 2 * row + k) for k in (1, 2))
         draw_finals(final, results, lines)
@@ -30,11 +31,11 @@ def sweep_figure(results: Results) -> Figure:
             line.label: (mpl.colors.to_hex(shade), "-")
             for line, shade in zip(lines, shades, strict=True)
         }
-        draw_panel(over_time, times, {label: curves[label] for label in styles}, styles)
-        dress(over_time, results)
+        here = {label: curves[label] for label in styles}
+        notes += draw_panel(over_time, times, here, styles, results.experiment)
         named = {f"{line.value}": curves[line.label] for line in lines}
         label_ends(over_time, named, list(styles.values()))
-    footnote(figure, results)
+    footnote(figure, results, notes)
     return figure
 
 
@@ -54,7 +55,7 @@ def draw_finals(axes: mpl.axes.Axes, results: Results, lines: list[Line]) -> Non
     axes.set_ylabel(f"{MEANINGS[results.experiment.measure]} at the horizon; dots are runs")
     if min(float(results.values[line.label][:, -1].min()) for line in lines) >= 0:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: number(value)))
+    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)

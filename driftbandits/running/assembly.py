@@ -53,6 +53,7 @@ def judged_results(
     """The results of an experiment, from the measure of each of its lines."""
     lines, shown = apply_tuning(experiment, values)
     curves = Curves(times, shown, experiment.sweeps())
+    curves = curves._replace(choosing=experiment.runs - curves.runs)
     claims = [judge(claim, curves).as_json() for claim in experiment.parsed_claims()]
     return Results(
         experiment=experiment,

@@ -7,10 +7,11 @@ import polars as pl
 
 from driftbandits.experiments.best_arms import best_arm_columns
 from driftbandits.experiments.claims import Claim
+from driftbandits.experiments.effects import FAILS, UNDECIDED
 from driftbandits.experiments.experiment import Experiment
 from driftbandits.experiments.results import Results
 from driftbandits.experiments.theorem import judge_ratio_bound, ratio_rows
-from driftbandits.experiments.verdicts import FAILS, UNDECIDED, Verdict
+from driftbandits.experiments.verdicts import Verdict
 from driftbandits.running.provenance import provenance
 
 

@@ -22,14 +22,15 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, State
 from driftbandits.environments import build_environment
-from driftbandits.numerics.random_keys import any_key, key_of, run_words
+from driftbandits.numerics.random_keys import any_key, key_of, run_words, with_key, without_key
 from driftbandits.policies import build_policy
 from driftbandits.simulation import compiling
+from driftbandits.simulation.arguments import Template, template_of
 from driftbandits.simulation.cache_folder import cache_folder
 from driftbandits.simulation.delays import add_waiting, learn_due, nothing_waiting
 from driftbandits.simulation.devices import device, own_device
-from driftbandits.simulation.kept_programs import find, keep
-from driftbandits.simulation.program_names import Name, block_name
+from driftbandits.simulation.kept_programs import Kept, find, keep
+from driftbandits.simulation.program_names import Name, block_name, shared_name
 from driftbandits.simulation.threads import Stopped, call_on_threads
 from driftbandits.simulation.traces import (
     Record,
@@ -46,6 +47,7 @@ POINTS = 1000  # how many times a run is recorded by default
 CHUNK = 125  # times the runs of a block: steps between two reports of progress, at the most
 BLOCK_BYTES = 4 * 2**20  # the states of one block should stay in a core's cache
 KEYS = 6  # of each run
+KNOWN = 64  # programs that are ready, though nobody may need them again
 POLICY_START, POLICY_STEPS = 1, 4  # which of them an agent needs
 NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside the arithmetic
 
@@ -127,16 +129,71 @@ def count_steps(total: int, progress: ProgressCallback) -> Callable[[int], None]
 Arrays = tuple[Array, ...]  # a block's states, in one row: what is kept knows no other structure
 
 
-class CompiledBlock(NamedTuple):
-    start: jax.stages.Compiled  # words to states
-    proceed: jax.stages.Compiled  # states, words, first and last step to states and a record
+class Shape(NamedTuple):
+    """Of a block and what is recorded of it."""
+
+    width: int  # runs
+    every: int  # steps between recorded times
+    points: int  # recorded times of one call at the most
+
+
+class Steps:
+    """The steps of a block, whatever the numbers of its policy and environment.
+
+    Compiled once, unless they were `kept`, and loaded by every device that needs them.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        shape: Shape,
+        kept: Kept | None = None,
+        name: Name | None = None,
+    ) -> None:
+        self._template, self._shape, self._kept, self._name = template, shape, kept, name
+        self._traced: jax.stages.Traced | None = None
+        if kept:
+            self._states = kept.facts["states"]
+        else:
+            self._trace()
+        self._compiled: dict[jax.Device | None, jax.stages.Compiled] = {}
+        self._lock = threading.Lock()
+
+    def nothing(self) -> tuple[np.ndarray, ...]:
+        """Stands for the states before the first step."""
+        return tuple(np.zeros(shape, dtype) for shape, dtype in self._states)
+
+    def compiled(self) -> jax.stages.Compiled:
+        """For this thread's device; others wait for the first one, and load what it compiled."""
+        here = device()
+        with self._lock:
+            if here not in self._compiled:
+                self._compiled[here] = self._load(here) or self._compile()
+            return self._compiled[here]
+
+    def _load(self, here: jax.Device | None) -> jax.stages.Compiled | None:
+        programs = self._kept and self._kept.on(here or jax.devices()[0])
+        return programs[0] if programs else None
+
+    def _trace(self) -> jax.stages.Traced:
+        proceed, states = block_functions(self._template, self._shape)
+        words = jax.ShapeDtypeStruct((self._shape.width, KEYS, 2), np.uint32)
+        numbers = jax.eval_shape(tuple, self._template.numbers)
+        blank = jax.eval_shape(states, numbers, words)
+        self._states = [[leaf.shape, leaf.dtype.name] for leaf in blank]
+        self._traced = proceed.trace(numbers, blank, words, 0, 0)
+        return self._traced
+
+    def _compile(self) -> jax.stages.Compiled:
+        traced, self._traced = self._traced or self._trace(), None
+        made = compiling.compile_all([traced.lower()])
+        facts = {"width": self._shape.width, "states": self._states}
+        self._kept = keep(cache_folder(), self._name, facts, made)
+        return made.programs[0]
 
 
 class Program:
-    """A policy in an environment, for one block.
-
-    Compiled once, unless it was `kept` under its name, and loaded by every device that needs it.
-    """
+    """A policy in an environment, for one block; those that differ in numbers share the steps."""
 
     def __init__(
         self,
@@ -149,42 +206,35 @@ class Program:
         name: Name | None,
     ) -> None:
         self.horizon = horizon
-        self.every = -(-horizon // POINTS) if record_every is None else record_every
-        self._name, self._kept = name, find(cache_folder(), name)
-        self.width = self._kept.facts["width"] if self._kept else block_width(policy)
-        if runs is not None and environment.spec.context_dim == 0:
-            self.width = min(self.width, wide_enough(runs))
+        every = -(-horizon // POINTS) if record_every is None else record_every
+        self._template = template_of((policy, environment))
+        self.numbers = tuple(self._template.numbers)
+        most = wide_enough(runs) if runs and environment.spec.context_dim == 0 else WIDEST
+        self._name = name and (shared_name(self._template, horizon, every, chunk, most) or name)
+        self._kept = find(cache_folder(), self._name)
+        self.width = self._kept.facts["width"] if self._kept else min(block_width(policy), most)
         chunk = min(CHUNK * self.width, -(-horizon // 10)) if chunk is None else chunk
-        check.integer(record_every=self.every, chunk=chunk)
-        points = max(1, chunk // self.every)
-        self.steps = self.every * points  # how many one call of `proceed` takes at the most
-        self._functions = block_functions(policy, environment, self.every, points)
-        self._compiled: dict[jax.Device | None, CompiledBlock] = {}
-        self._lock = threading.Lock()
+        check.integer(record_every=every, chunk=chunk)
+        self.shape = Shape(self.width, every, max(1, chunk // every))
 
-    def compiled(self) -> CompiledBlock:
-        """For this thread's device; others wait for the first one, and load what it compiled."""
-        here = device()
-        with self._lock:
-            if here not in self._compiled:
-                self._compiled[here] = self._load(here) or self._compile()
-            return self._compiled[here]
+    def compiled(self) -> jax.stages.Compiled:
+        return self.steps().compiled()
 
-    def _load(self, here: jax.Device | None) -> CompiledBlock | None:
-        programs = self._kept and self._kept.on(here or jax.devices()[0])
-        return CompiledBlock(*programs) if programs else None
-
-    def _compile(self) -> CompiledBlock:
-        start, proceed = self._functions
-        words = jax.ShapeDtypeStruct((self.width, KEYS, 2), np.uint32)
-        started = start.trace(words)
-        lowered = started.lower(), proceed.lower(started.out_info, words, 0, 0)
-        made = compiling.compile_all(lowered)
-        self._kept = keep(cache_folder(), self._name, {"width": self.width}, made)
-        return CompiledBlock(*made.programs)
+    def steps(self) -> Steps:
+        known = self._template, self.shape
+        with _tracing:  # two threads that both missed the cache would have steps each
+            if known not in _steps:
+                _steps[known] = Steps(*known, self._kept, self._name)
+                while len(_steps) > KNOWN:
+                    del _steps[next(iter(_steps))]
+            return _steps[known]
 
 
-@lru_cache(maxsize=64)
+_tracing = threading.Lock()
+_steps: dict[tuple[Template, Shape], Steps] = {}
+
+
+@lru_cache(maxsize=KNOWN)
 def program_for(
     policy: Policy,
     environment: Environment,
@@ -235,41 +285,53 @@ def wide_enough(runs: int) -> int:
 
 
 def block_functions(
-    policy: Policy, environment: Environment, every: int, points: int
-) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
-    """What starts a block, and what carries it forward by up to `points` recorded times.
+    template: Template, shape: Shape
+) -> tuple[jax.stages.Wrapped, Callable[..., Arrays]]:
+    """What carries a block forward by up to `points` recorded times, and what starts one.
 
     The number of steps is an argument of the compiled loop, so that XLA does not shape the code
-    of a step by it.
+    of a step by it. What starts a block is a part of the same program, as each costs time.
     """
 
-    def init(keys: Keys) -> State:
-        waiting = nothing_waiting(policy, environment, keys.policy_start)
-        return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
+    def start(numbers: Arrays, words: Array) -> State:
+        policy, environment = template.with_numbers(numbers)
+        return jax.vmap(partial(start_run, policy, environment))(keys_of(words))
 
-    # Traced once, though they are looked at several times below.
-    init_all = jax.jit(jax.vmap(init), inline=True)
-    step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
+    def states(numbers: Arrays, words: Array) -> Arrays:
+        return tuple(without_key(leaf) for leaf in jax.tree.leaves(start(numbers, words)))
 
-    def start(words: Array) -> Arrays:
-        return tuple(jax.tree.leaves(init_all(keys_of(words))))
-
-    def proceed(arrays: Arrays, words: Array, first: Array, last: Array) -> tuple[Arrays, Arrays]:
+    def proceed(
+        numbers: Arrays, arrays: Arrays, words: Array, first: Array, last: Array
+    ) -> tuple[Arrays, Arrays]:
         keys = keys_of(words)
-        states = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(init_all, keys)), arrays)
+        policy, environment = template.with_numbers(numbers)
+        # Traced once, though it is looked at several times below.
+        step = jax.jit(jax.vmap(partial(take_step, policy, environment), (0, 0, None)), inline=True)
 
         def body(time: Array, carry: tuple[State, Record]) -> tuple[State, Record]:
             states, sums = carry
             states, record = step(states, keys, time)
-            point = (time - first) // every
+            point = (time - first) // shape.every
             return states, jax.tree.map(lambda total, new: total.at[point].add(new), sums, record)
 
-        shapes = jax.eval_shape(step, states, keys, first)[1]
-        zeros = jax.tree.map(lambda leaf: jnp.zeros((points, *leaf.shape), leaf.dtype), shapes)
-        states, sums = jax.lax.fori_loop(first, last, body, (states, zeros))
-        return tuple(jax.tree.leaves(states)), tuple(sums)
+        def goes_on(words: Array) -> State:
+            blank, structure = jax.tree.flatten(jax.eval_shape(start, numbers, words))
+            pairs = zip(arrays, blank, strict=True)
+            return jax.tree.unflatten(structure, [with_key(*pair) for pair in pairs])
 
-    return compiling.jit(start), compiling.jit(proceed, donate_argnums=0)
+        before = jax.lax.cond(first == 0, partial(start, numbers), goes_on, words)
+        found = jax.eval_shape(step, before, keys, first)[1]
+        sums = jax.tree.map(lambda x: jnp.zeros((shape.points, *x.shape), x.dtype), found)
+        after, sums = jax.lax.fori_loop(first, last, body, (before, sums))
+        return tuple(map(without_key, jax.tree.leaves(after))), tuple(sums)
+
+    return compiling.jit(proceed, donate_argnums=1), states
+
+
+def start_run(policy: Policy, environment: Environment, keys: Keys) -> State:
+    """The world, the policy's state and what waits, before the first pull of one run."""
+    waiting = nothing_waiting(policy, environment, keys.policy_start)
+    return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
 
 
 def take_step(
@@ -299,16 +361,17 @@ def run_block(
     program: Program, seed: int, first_run: int, moved: Callable[[int], None], stopped: Stopped
 ) -> Trace:
     """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
-    start, proceed = program.compiled()
+    steps, (_, every, points) = program.steps(), program.shape
+    proceed, numbers = steps.compiled(), jax.device_put(program.numbers, device())
     words = block_words(seed, program.width, first_run)
-    states, records = start(words), []
-    for first in range(0, program.horizon, program.steps):
+    states, records = steps.nothing(), []
+    for first in range(0, program.horizon, every * points):
         if stopped.is_set():
             raise CancelledError
-        last = min(first + program.steps, program.horizon)
-        states, sums = proceed(states, words, first, last)
+        last = min(first + every * points, program.horizon)
+        states, sums = proceed(numbers, states, words, first, last)
         record = Record(*jax.device_get(sums))
         refuse_broken(record, first_run)
         records.append(record)
         moved(last - first)
-    return add_up(records, program.horizon, program.every)
+    return add_up(records, program.horizon, every)

@@ -3,6 +3,9 @@
 Only what is made by this package's own code has one, as a name holds a digest of that code alone.
 """
 
+from inspect import getmodule
+from types import CodeType, ModuleType
+
 import jax
 
 from driftbandits.choice import parse
@@ -10,6 +13,7 @@ from driftbandits.core import BanditSpec
 from driftbandits.environments import ENVIRONMENTS, TRANSFORMATIONS
 from driftbandits.environments.table_file import fingerprint_of_file
 from driftbandits.policies import POLICIES
+from driftbandits.simulation.arguments import Same, Template
 
 Name = tuple[object, ...]
 
@@ -24,6 +28,37 @@ def block_name(policy: object, environment: object, *settings: int | None) -> Na
     file = world.settings.get("file")
     content = fingerprint_of_file(file) if isinstance(file, str) else None
     return ours(("block", policy, environment, content, *settings), *factories)
+
+
+def shared_name(template: Template, *settings: int | None) -> Name | None:
+    """Of all blocks that differ in numbers alone; None where their outline cannot be written."""
+    try:
+        return "steps", written(template.outline), *settings
+    except LookupError:
+        return None
+
+
+def written(part: object) -> str:
+    """A part of an outline, the same in every process with the same code."""
+    if isinstance(part, tuple):
+        return f"({','.join(map(written, part))})"
+    if isinstance(part, CodeType):
+        return f"{part.co_filename}:{part.co_firstlineno}:{part.co_qualname}"
+    if isinstance(part, Same):
+        return place_of(part.value)
+    return place_of(part) if isinstance(part, type) else str(part)
+
+
+def place_of(value: object) -> str:
+    """Where something is found that every process has; LookupError where it is nowhere."""
+    if value is None:
+        return "None"
+    if isinstance(value, ModuleType):
+        return value.__name__
+    module, name = getmodule(value), getattr(value, "__qualname__", None)
+    if module is None or name is None or getattr(module, name, None) is not value:
+        raise LookupError("only in this process")
+    return f"{module.__name__}.{name}"
 
 
 def agent_name(policy: str, spec: BanditSpec) -> Name | None:

@@ -39,7 +39,7 @@ def test_an_id_is_new_then_open_then_past() -> None:
     book = new_book()
     assert list(admitted(book, "x", "y", "x").new) == ["x", "y"]
     decide(book, "x")
-    arm, probabilities, _ = book.open["x"]
+    arm, probabilities = book.open["x"].arm, book.open["x"].probabilities
     batch = admitted(book, "x", "y")
     assert (list(batch.new), list(batch.known)) == (["y"], ["x"])
     book.settle(["x"], [1.0])

@@ -10,6 +10,7 @@ import pytest
 
 from driftbandits import POLICIES, InputError
 from driftbandits.agents.agent import Agent, agent_of
+from driftbandits.agents.call_buffers import CallBuffers
 from driftbandits.agents.file import from_bytes, to_bytes
 from driftbandits.agents.requests import AgentDecision
 from tests.policies.problems import looks_at_context
@@ -252,18 +253,21 @@ def test_a_new_arm_is_chosen_and_learned(played: Played) -> None:
     assert depends_on_the_reward(agent, new.id) == (played.text != NEVER_LEARNS)
 
 
-def misplaced(like: np.ndarray) -> np.ndarray:
-    """Where JAX cannot use it as it is, but copies it."""
-    memory = np.zeros(like.nbytes + 128, np.uint8)
+def misplace(buffers: CallBuffers) -> None:
+    """To where JAX cannot use it as it is, but copies it."""
+    size, shape = buffers.to_learn.nbytes, (len(buffers.rewards), -1)
+    memory = np.zeros(size + 128, np.uint8)
     first = -memory.ctypes.data % 64 + 16
-    return memory[first : first + like.nbytes].view(like.dtype).reshape(like.shape)
+    buffers.to_learn = memory[first : first + size].view(np.uint32)
+    rewarded = buffers.to_learn[1:].reshape(shape)
+    buffers.rewards, buffers.tickets = rewarded[:, 0].view(np.float32), rewarded[:, 1:]
 
 
 def test_a_large_ticket_is_read_before_the_next_one_is_written() -> None:
     rng = np.random.default_rng(0)
     alone, together = new_agent("recurrent"), new_agent("recurrent")
     for agent in (alone, together):
-        agent._book.learner._rewarded = misplaced(agent._book.learner._rewarded)
+        misplace(agent._book.learner._buffers)
     asked = requests(alone, rng, 60)
     rewards = [(decision.id, float(rng.random())) for decision in alone.decide_many(asked, now=0)]
     together.decide_many(asked, now=0)

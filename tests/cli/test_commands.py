@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from rich.console import Console
 from driftbandits import ENVIRONMENTS, MEASURES, POLICIES, __version__, compare
 from driftbandits.choice import settings_of
 from driftbandits.cli import console, main
+from driftbandits.experiments.effects import FAILS, UNDECIDED
 from driftbandits.experiments.files import shipped
 from driftbandits.report.style import number
 from driftbandits.running import comparison
@@ -91,7 +94,7 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
     finals = compare(policies, "bernoulli", horizon=60, runs=3).final()
     assert set(out["policies"]) == set(policies)
     for policy, final in finals.items():
-        assert out["policies"][policy] == pytest.approx(final._asdict())
+        assert out["policies"][policy] == pytest.approx(final.as_json())
         assert final.low <= final.mean <= final.high
         assert final.median <= final.percentile_95 <= final.worst
 
@@ -107,7 +110,7 @@ def test_compare_without_names_takes_the_defaults(monkeypatch, capsys) -> None:
     assert set(out["policies"]) == set(comparison.POLICIES)
     finals = compare(horizon=60, runs=3).final()
     for policy, final in finals.items():
-        assert out["policies"][policy] == pytest.approx(final._asdict())
+        assert out["policies"][policy] == pytest.approx(final.as_json())
 
 
 def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
@@ -156,6 +159,38 @@ def test_the_ranking_shows_how_bad_it_gets(monkeypatch, capsys) -> None:
             shown = [number(final[name]) for name in ("mean", "percentile_95", "worst")]
             assert [row[3], *row[5:7]] == shown
             assert final["worst"] <= final["percentile_95"] <= final["median"], "more is better"
+
+
+def test_a_mean_that_hangs_on_a_run_is_told_below_the_ranking(capsys) -> None:
+    results = compare(["uniform", "swa"], "bernoulli", horizon=60, runs=20)
+    console.print_finals(results)
+    assert "of the mean" not in capsys.readouterr().out
+    values = {**results.values, "swa": results.values["swa"].copy()}
+    values["swa"][5] += 1000
+    console.print_finals(replace(results, values=values))
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert re.fullmatch(r"swa: 1 of 20 runs makes \d\d% of the mean, median .* \(.* to .*\)", told)
+
+
+def test_verdicts_say_what_would_decide_and_both_where_mean_and_median_disagree(capsys) -> None:
+    entry = {"what": "b - a", "mean": 1.0, "low": -1.0, "high": 3.0, "verdict": UNDECIDED}
+    median = {"median": -2.0, "low": -3.0, "high": -1.0, "verdict": FAILS}
+    claim = {
+        "experiment": "x",
+        "text": "So.",
+        "verdict": UNDECIDED,
+        "by_median": FAILS,
+        "why": "about 60 runs would decide it, if the estimate stays",
+        "evidence": [{**entry, "few_runs": "1 of 20 runs makes 60% of it", "median": median}],
+    }
+    console.print_verdicts([claim])
+    cells = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    verdict, by = (" ".join(" ".join(row[k] for row in cells).split()) for k in (2, 3))
+    assert verdict == "undecided; by the median: does not hold"
+    assert by == (
+        "b - a: 1 (-1 to 3); 1 of 20 runs makes 60% of it, median -2 (-3 to -1); "
+        "about 60 runs would decide it, if the estimate stays"
+    )
 
 
 def test_policy_regret_brings_the_oracle_along(monkeypatch, capsys) -> None:

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from driftbandits.experiments.intervals import interval_of_mean, interval_of_ratio
+from driftbandits.experiments.intervals import (
+    interval_of_mean,
+    interval_of_median,
+    interval_of_ratio,
+)
 from tools.calibration import Ends, percentile, samples
 
 EXPERIMENTS = 20_000
@@ -101,3 +105,23 @@ def test_a_ratio_to_what_may_be_nothing_has_no_high_end() -> None:
     total = np.array([-1.0, 2.0, 1.0, -1.5])
     assert interval_of_ratio(np.ones(4), total)[1] == np.inf
     assert np.isnan(interval_of_ratio(np.ones(4), -np.ones(4))).all()
+
+
+@pytest.mark.parametrize("runs", [6, 20, 101])
+def test_intervals_of_medians_hold_for_any_distribution(runs: int) -> None:
+    generator = np.random.default_rng(runs)
+    medians = {"normal": 0.0, "exponential": np.log(2), "log-normal(1)": 1.0}
+    for name, values, _ in samples(generator, runs, EXPERIMENTS):
+        if name in medians:
+            low, high = interval_of_median(values)
+            assert 0.945 <= ((low <= medians[name]) & (medians[name] <= high)).mean() <= 0.98, name
+
+
+def test_the_ends_of_a_median_are_runs() -> None:
+    """Of 20 runs, the sixth from either side, as tables of the sign test have it."""
+    values = np.random.default_rng(0).permutation(20) + 1.0
+    assert interval_of_median(values) == (6, 15)
+    assert interval_of_median(values, 0.001) == (3, 15)
+    assert interval_of_median(values[:5]) == (-np.inf, np.inf), "five are too few"
+    ends = interval_of_median(np.stack([values, -values], axis=1))
+    assert [end.tolist() for end in ends] == [[6, -15], [15, -6]]

@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 
 from driftbandits.experiments.claims import parse_claim
+from driftbandits.experiments.effects import FAILS, UNDECIDED
 from driftbandits.experiments.theorem import (
     NUM_ARMS,
     counterexample,
     judge_ratio_bound,
     ratio_rows,
 )
-from driftbandits.experiments.verdicts import FAILS, UNDECIDED, Verdict
+from driftbandits.experiments.verdicts import Verdict
 from driftbandits.numerics.energy import claimed_ratio_bound, largest_logit_bound
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from driftbandits import estimate
 from driftbandits.experiments.claims import KINDS, parse_claim
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.files import experiment_from
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED, Curves, Verdict, judge
-from driftbandits.report.style import deciding
+from driftbandits.experiments.verdicts import Curves, Verdict, judge
+from driftbandits.report.wording import deciding
 from tools.calibration import LAYOUTS, bootstrapped_ratio, paired_ratios, sweeps
 
 TIMES = np.arange(10, 101, 10)
@@ -84,8 +85,10 @@ def test_each_kind_of_claim_has_each_verdict(table, levels, expected) -> None:
     found = verdict_on(made_up(**levels), **table)
     assert found.verdict == expected
     assert [entry.verdict for entry in found.evidence] == [expected]
-    assert found.why == ""
+    assert bool(found.why) == (expected == UNDECIDED)
+    assert found.by_median == ""
     for entry in found.evidence:
+        assert entry.median is None
         assert not entry.low > entry.mean, "the mean is inside its interval"
         assert not entry.high < entry.mean, "the mean is inside its interval"
 
@@ -250,7 +253,7 @@ def test_stable_is_about_the_pair_that_differs_most() -> None:
 def test_one_setting_is_stable() -> None:
     curves = made_up(a0=1)._replace(sweeps={"a": {0.0: "a0"}})
     (entry,) = verdict_on(curves, stable="a", factor=2).evidence
-    assert entry[1:] == (1, 1, 1, HOLDS)
+    assert entry[1:5] == (1, 1, 1, HOLDS)
 
 
 @pytest.mark.parametrize("skewed", [False, True])

@@ -44,7 +44,7 @@ def stored_masks(monkeypatch, case):
     factors = (case.masks / np.float32(1 - case.dropout)).astype(np.float32)
     step_keys = jax.random.key_data(jax.vmap(jax.random.split)(KEYS)[:, 0])
 
-    def masks_of(key, rate, shape):
+    def masks_of(key, share, shape):
         found = jnp.all(step_keys == jax.random.key_data(key), axis=1)
         return jnp.tensordot(found.astype(jnp.float32), factors, 1)
 
@@ -189,7 +189,7 @@ def test_gradient_of_the_reinforce_term():
 
 
 def test_dropout_keeps_its_share_and_scales():
-    factors = np.asarray(dropout_masks(KEYS[0], 0.2, (100_000,)))
+    factors = np.asarray(dropout_masks(KEYS[0], 0.8, (100_000,)))
     kept = factors != 0
     np.testing.assert_allclose(factors[kept], 1 / 0.8, rtol=1e-6)
     assert abs(kept.mean() - 0.8) < 0.005  # four standard errors

@@ -24,7 +24,8 @@ PROBE = """<script>addEventListener("load", () => {
     overflow: root.scrollWidth - root.clientWidth,
     broken: images.filter(image => !image.complete || !image.naturalWidth).length,
     images: images.length,
-    smallest: Math.min(...images.map(image => size(image).width)),
+    smallest: Math.min(...[...document.querySelectorAll("figure img")].map(i => size(i).width)),
+    first: document.querySelector(".overview li").textContent.trim(),
     badges: [...document.querySelectorAll(".overview .badge")].map(b => b.textContent.trim()),
     hidden: [...document.querySelectorAll(".badge, h2, img")].filter(e => !size(e).width).length,
     dangling: [...document.querySelectorAll('a[href^="#"]')].filter(
@@ -77,10 +78,11 @@ def test_nothing_sticks_out_or_is_missing(page: Path, tmp_path: Path, width: int
     found = look(page, tmp_path, width)
     assert found["width"] == width
     assert found["overflow"] == 0, "the page must not scroll sideways"
-    assert found["images"] == 5
+    assert found["images"] == 6, "one for each experiment, and one that the page opens with"
     assert found["broken"] == found["hidden"] == found["dangling"] == found["resources"] == 0
     assert found["smallest"] >= min(496, width), "figures stay readable"
-    assert found["badges"] == ["✗ does not hold", "✓ holds"]
+    assert found["badges"] == ["✓ holds", "✗ does not hold"]
+    assert found["first"] == "✓ holds tiny: A window beats chance."
     assert found["fontSize"] >= 15
 
 

@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 from driftbandits import InputError, compare, draw_curves, run_experiments, write_report
+from driftbandits.experiments.effects import FAILS
 from driftbandits.experiments.experiment import Experiment, Sweep
 from driftbandits.experiments.files import experiment_from
+from driftbandits.experiments.verdicts import Curves, judge
 from driftbandits.report.curves import apart, curves_figure, thinned
+from driftbandits.report.findings import best_of_finals, best_of_ranking
 from driftbandits.report.style import LOOKS, duration, looks_of, number
 from driftbandits.report.tables import final_table
 from driftbandits.running.folder import StoreError, locked
@@ -128,6 +131,100 @@ def test_the_published_table_shows_how_bad_it_gets(folder: Path) -> None:
         assert [shown[0], shown[1]] == [label, number(final.mean)]
         assert shown[3:] == [number(x) for x in (final.median, final.percentile_95, final.worst)]
     assert "one run" in finals(final_table(read_results(folder / "worlds")))
+
+
+def page_text(page: Path) -> str:
+    return " ".join(
+        re.sub(r"<style>.*?</style>|<[^>]*>", " ", page.read_text(), flags=re.S).split()
+    )
+
+
+def test_the_page_opens_with_what_was_found(folder: Path) -> None:
+    """What holds, then what does not, then who was best where nothing is decided."""
+    header = page_text(folder / "report.html").split("to the top")[0]
+    places = [
+        header.index(text)
+        for text in (
+            "✓ holds tiny : A window beats chance.",
+            "✗ does not hold bound : It holds.",
+            "swept : The lowest cumulative regret is that of window, alpha=0.",
+            "worlds : The lowest cumulative regret is that of chance on",
+        )
+    ]
+    assert places == sorted(places)
+    assert "undecided" not in header
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory) -> Path:
+    """A report with a claim that is undecided, and a mean that hangs on one run in twenty."""
+    place = tmp_path_factory.mktemp("doubtful")
+    claims = [
+        {"text": "Chance is no worse.", "lower": "chance", "higher": "luck"},
+        {"text": "A window beats chance.", "lower": "window", "higher": "chance"},
+    ]
+    policies = {"chance": "uniform", "luck": "epsilon_greedy(epsilon=1.0)", "window": "swa"}
+    found = run_experiments([tiny(runs=20, policies=policies, claims=claims)], place)
+    assert [claim["verdict"] for claim in found[0].claims] == ["undecided", "holds"]
+    values = dict(found[0].values)
+    values["chance"] = np.where(np.arange(20)[:, None] == 3, 1000.0, values["window"])
+    write_report(place, results=[replace(found[0], values=values)])
+    return place
+
+
+def test_undecided_is_not_what_a_reader_meets_first(doubtful: Path) -> None:
+    text = page_text(doubtful / "report.html")
+    assert text.index("✓ holds tiny : A window beats chance.") < text.index("undecided")
+    assert "1 of 2 claims is undecided with this many runs: which, and what would decide it" in text
+    assert text.count("Chance is no worse.") == 2, "in its section and among the undecided"
+    why = json.loads((doubtful / "claims.json").read_text())[0]["why"]
+    assert "decide it" in why
+    assert text.count(f"{why[0].upper()}{why[1:]}.") == 2
+    assert "#undecided" in (doubtful / "report.html").read_text()
+
+
+def test_a_mean_that_hangs_on_a_run_is_told(doubtful: Path) -> None:
+    table = pl.read_csv(doubtful / "tiny" / "table.csv")
+    row = table.filter(pl.col("line") == "chance").row(0, named=True)
+    assert row["few_runs"] == 1
+    assert row["median_low"] < row["median"] < row["median_high"] < row["mean"]
+    told = f"1 of 20 runs makes {100 * row['few_share']:.0f}% of the mean, median"
+    shown = f"{number(row['median'])} ({number(row['median_low'])} to {number(row['median_high'])})"
+    text = page_text(doubtful / "report.html")
+    assert "These means hang on a few runs: chance: " in text
+    assert f"{told} {shown}" in text
+    assert f"chance: {told} {shown}." in finals(table)
+    assert table.filter(pl.col("line") != "chance")["few_runs"].to_list() == [0, 0]
+
+
+def test_a_verdict_that_the_median_contradicts_says_both(tmp_path: Path) -> None:
+    (found,) = run_experiments([tiny(runs=20)], tmp_path)
+    worlds = np.arange(20)[:, None]
+    window = 100 + found.values["chance"]
+    values = {"sliding window": window, "chance": np.where(worlds < 2, 9000.0, window - 5)}
+    curves = Curves(found.times, values, {})
+    claims = [judge(claim, curves).as_json() for claim in found.experiment.parsed_claims()]
+    assert [(claim["verdict"], claim["by_median"]) for claim in claims] == [("undecided", FAILS)]
+    write_report(tmp_path, results=[replace(found, values=values, claims=claims)])
+    text = page_text(tmp_path / "report.html")
+    assert text.count("A window beats chance. By the mean; by the median: does not hold.") == 2
+    assert "of the differences, median -5: does not hold" in text
+    assert text.index("The lowest cumulative regret is that of") < text.index("undecided")
+
+
+def test_a_ranking_and_a_share_of_pulls_tell_who_was_best() -> None:
+    row = {"policy": "swa", "default_rank": 1.25, "default_low": 1.0, "default_high": 2.0}
+    sentence = "The best mean rank over the problems is that of swa, 1.25 (1 to 2)."
+    assert best_of_ranking([row, {}]) == sentence
+    rows = [
+        {"environment": "x", "line": "a on x", "mean": 0.5, "low": None, "high": None},
+        {"environment": "x", "line": "b on x", "mean": 0.4, "low": None, "high": None},
+        {"environment": "y", "line": "b on y", "mean": 0.9, "low": 0.8, "high": 1.0},
+    ]
+    assert best_of_finals(rows, "best_share") == (
+        "The highest share of pulls so far on a best arm is that of a on x, 0.5; "
+        "b on y, 0.9 (0.8 to 1)."
+    )
 
 
 def test_curves(folder: Path) -> None:

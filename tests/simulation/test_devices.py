@@ -11,7 +11,7 @@ import pytest
 from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import device, own_device
-from driftbandits.simulation.engine import Program, block_words, program_for
+from driftbandits.simulation.engine import Steps, block_words, program_for
 
 
 def test_threads_that_compute_at_the_same_time_have_clients_of_their_own() -> None:
@@ -82,16 +82,18 @@ def test_a_program_is_compiled_once_and_loaded_by_other_devices(monkeypatch) -> 
     world = build_environment("bernoulli")
     program = program_for(build_policy("uniform", world.spec), world, 7)
     compiled, places = [], []
-    compile_it = Program._compile
+    compile_it = Steps._compile
     monkeypatch.setattr(
-        Program, "_compile", lambda self: compiled.append(device()) or compile_it(self)
+        Steps, "_compile", lambda self: compiled.append(device()) or compile_it(self)
     )
     with own_device():
         assert program.compiled() is program.compiled()
+        steps = program.steps()
         for place in own_device(), nullcontext():
             with place:
                 words = block_words(3, program.width, 0)
-                started = program.compiled().start(words)
-                places.append(started[0].devices())
+                numbers, nothing = jax.device_put(program.numbers, device()), steps.nothing()
+                states, _ = steps.compiled()(numbers, nothing, words, 0, 7)
+                places.append(states[0].devices())
     assert len(compiled) == 1
     assert places[0] != places[1]

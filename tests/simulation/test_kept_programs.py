@@ -15,14 +15,13 @@ import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from driftbandits import POLICIES, build_environment, build_policy, simulate
-from driftbandits.core import Policy
 from driftbandits.policies.uniform import uniform
 from driftbandits.running.compute import ignore
-from driftbandits.simulation import kept_programs, surroundings
+from driftbandits.simulation import engine, kept_programs, surroundings
 from driftbandits.simulation.cache_folder import VARIABLE, cache_folder, usual_folder
 from driftbandits.simulation.compiling import CompiledPrograms
 from driftbandits.simulation.devices import own_device
-from driftbandits.simulation.engine import Program, program_for, run_block
+from driftbandits.simulation.engine import Program, Steps, program_for, run_block
 from driftbandits.simulation.program_names import agent_name, block_name
 from driftbandits.simulation.threads import Stopped
 from driftbandits.simulation.traces import Trace
@@ -62,12 +61,24 @@ def fail(*_: object) -> None:
     raise AssertionError("traced, though the program is kept")
 
 
-UNKNOWN = Policy(fail, fail, fail)
-
-
-def program(policy: Policy | None = None) -> Program:
+def program() -> Program:
+    """As a new process has it."""
+    engine._steps.clear()
     world = build_environment(WORLD)
-    return Program(policy or build_policy("uniform", world.spec), world, 20, 1, None, 4, NAME)
+    return Program(build_policy("uniform", world.spec), world, 20, 1, None, 4, NAME)
+
+
+@contextmanager
+def no_tracing() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Steps, "_trace", fail)
+        patch.setattr(engine, "block_width", fail)
+        yield
+
+
+def run_kept() -> Trace:
+    with no_tracing():
+        return run(program())
 
 
 def run(program: Program) -> Trace:
@@ -83,14 +94,14 @@ def assert_same(one: Trace, other: Trace) -> None:
 def test_the_next_process_traces_nothing_and_has_the_same_numbers(folder: Path) -> None:
     made = run(program())
     assert len(list(folder.iterdir())) == 1
-    assert_same(run(program(UNKNOWN)), made)
+    assert_same(run_kept(), made)
 
 
 def test_several_devices_load_what_one_has_compiled(folder: Path, monkeypatch) -> None:
     made = run(program())
-    monkeypatch.setattr(Program, "_compile", fail)
-    shared = program(UNKNOWN)
-    with ThreadPoolExecutor(2) as pool, own_device():
+    monkeypatch.setattr(Steps, "_compile", fail)
+    shared = program()
+    with no_tracing(), ThreadPoolExecutor(2) as pool, own_device():
         traces = [pool.submit(run, shared) for _ in range(2)]
         for trace in [*(future.result() for future in traces), run(shared)]:
             assert_same(trace, made)
@@ -137,7 +148,7 @@ def test_a_damaged_file_is_made_again(folder: Path, damage) -> None:
     content = file.read_bytes()
     file.write_bytes(damage(content))
     assert_same(run(program()), made)
-    assert_same(run(program(UNKNOWN)), made)
+    assert_same(run_kept(), made)
 
 
 def test_what_the_device_refuses_is_compiled(folder: Path, monkeypatch) -> None:
@@ -147,14 +158,15 @@ def test_what_the_device_refuses_is_compiled(folder: Path, monkeypatch) -> None:
     broken = [binary._replace(code=b"no program") for binary in binaries]
     file.write_bytes(kept_programs.encoded(kept_programs.Kept(facts, broken)))
     assert_same(run(program()), made)
-    assert_same(run(program(UNKNOWN)), made)
+    assert_same(run_kept(), made)
 
 
 def test_files_of_another_user_are_not_read(folder: Path, monkeypatch) -> None:
     run(program())
-    assert kept_programs.find(folder, NAME)
+    name = program()._name
+    assert kept_programs.find(folder, name)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    assert kept_programs.find(folder, NAME) is None
+    assert kept_programs.find(folder, name) is None
 
 
 def test_the_folder_is_the_users_alone(folder: Path) -> None:
@@ -179,18 +191,19 @@ def test_the_files_not_used_for_longest_go_first(folder: Path, monkeypatch) -> N
     kept_programs.make_room(folder)
     assert {path.name for path in folder.iterdir()} == {file.name, "10.programs"}
     os.utime(file, (0, 0))
-    assert kept_programs.find(folder, NAME)
+    assert kept_programs.find(folder, program()._name)
     assert file.stat().st_mtime > 0, "it was used now"
 
 
 def test_many_may_write_the_same_file_at_once(folder: Path) -> None:
     with own_device():
-        made = CompiledPrograms(list(program().compiled()), movable=True)
+        made = CompiledPrograms([program().compiled()], movable=True)
+    name = program()._name
     with ThreadPoolExecutor(4) as pool:
-        several = [pool.submit(kept_programs.keep, folder, NAME, {}, made) for _ in range(20)]
+        several = [pool.submit(kept_programs.keep, folder, name, {}, made) for _ in range(20)]
         assert all(future.result() for future in several)
     assert [path.suffix for path in folder.iterdir()] == [".programs"]
-    assert kept_programs.find(folder, NAME)
+    assert kept_programs.find(folder, name)
 
 
 def test_a_name_changes_with_all_that_shapes_the_program(tmp_path: Path, monkeypatch) -> None:
@@ -213,6 +226,21 @@ def test_a_name_changes_with_all_that_shapes_the_program(tmp_path: Path, monkeyp
         paths.add(kept_programs.path_of(tmp_path, NAME))
     surroundings.fixed_surroundings.cache_clear()
     assert len(paths) == 2 + len(others) + 1 + 3
+
+
+def test_settings_that_are_numbers_share_a_file(folder: Path) -> None:
+    for policy in ("ucb(scale=0.3)", "ucb", "ucb(scale=2)", "ucb"):
+        engine._steps.clear()
+        program_for.cache_clear()
+        simulate(policy, WORLD, horizon=20)
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_what_cannot_be_written_goes_by_its_text(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(engine, "shared_name", lambda *_: None)
+    made = run(program())
+    assert kept_programs.find(folder, NAME)
+    assert_same(run_kept(), made)
 
 
 def test_a_table_is_known_by_its_content(tmp_path: Path) -> None:

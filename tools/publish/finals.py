@@ -3,10 +3,14 @@
 import polars as pl
 
 from driftbandits.report.style import number
+from driftbandits.report.wording import hanging_text
 
 
 def finals(table: pl.DataFrame) -> str:
-    """Rows of `final_table`; 95% of the runs are better than the 95th percentile."""
+    """Rows of `final_table`; 95% of the runs are better than the 95th percentile.
+
+    Below them the means that hang on a few runs.
+    """
     lines = [
         "| | mean | 95% interval | median | 95th percentile | worst run |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -17,4 +21,7 @@ def finals(table: pl.DataFrame) -> str:
         bad = [number(row[name]) for name in ("median", "percentile_95", "worst")]
         cells = [row["line"], number(row["mean"]), interval, *bad]
         lines.append(f"| {' | '.join(cells)} |")
+    for row in table.iter_rows(named=True):
+        if text := hanging_text(row, row["runs"]):
+            lines.append(f"\n{row['line']}: {text}.")
     return "\n".join(lines) + "\n"

@@ -9,8 +9,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from driftbandits.report.style import MEANINGS, deciding, duration
+from driftbandits.report.style import MEANINGS, duration
 from driftbandits.report.tables import final_table
+from driftbandits.report.wording import deciding, verdict_text
 from driftbandits.running.store import finished, read_results
 from tools.publish.finals import finals
 from tools.publish.marks import with_table
@@ -27,7 +28,7 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
     rows = ["| | claim of the paper | verdict | by |", "| --- | --- | --- | --- |"]
     for claim in claims:
         name = claim["experiment"].removeprefix("figure_").replace("_", " ")
-        rows.append(f"| {name} | {claim['text']} | **{claim['verdict']}** | {deciding(claim)} |")
+        rows.append(f"| {name} | {claim['text']} | **{verdict_text(claim)}** | {deciding(claim)} |")
     return "\n".join(rows) + "\n"
 
 

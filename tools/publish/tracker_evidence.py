@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.metrics import Summary, estimate, summarise
 from driftbandits.experiments.results import Results
-from driftbandits.experiments.verdicts import FAILS, HOLDS, UNDECIDED
 from driftbandits.report.page import write_csv
-from driftbandits.report.style import deciding, duration, number
+from driftbandits.report.style import duration, number
 from driftbandits.report.tables import final_table
+from driftbandits.report.wording import deciding, verdict_text
 from driftbandits.running.store import finished, read_results
 from tools.publish.marks import with_table
 
@@ -147,7 +148,8 @@ def headline(groups: dict[str, list[Row]]) -> Figure:
 
 def verdict_line(results: Results) -> list[str]:
     return [
-        f"- {claim['text']} **{claim['verdict']}**: {deciding(claim)}" for claim in results.claims
+        f"- {claim['text']} **{verdict_text(claim)}**: {deciding(claim)}"
+        for claim in results.claims
     ]
 
 

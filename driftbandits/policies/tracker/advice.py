@@ -23,14 +23,14 @@ def advise(
     *,
     effect_by_arm: Array,
     effect_chance: Array,
-    randomness: float,
+    randomness: float | None,
     available: Array,
 ) -> Advice:
     """Inverse gap weights of the index; a coin decides whether the streak has its effect."""
 
     def probabilities_of(index: Array) -> Array:
         best = greedy_probabilities(index, available)
-        if not randomness:
+        if randomness is None:
             return best
         return inverse_gap_probabilities(index, randomness * jnp.sum(best * width), available)
 

@@ -99,6 +99,7 @@ def tracker(
     if covariance is None:
         covariance = "full" if spec.context_dim <= WIDEST_FULL else "diagonal"
     check.known("covariance", covariance, ("full", "diagonal"))
+    scale_of_gaps = randomness or None
     waves = waves if spec.context_dim else 0
     constants = constants_of_tracks(
         (drifts, WAVE_DRIFTS),
@@ -127,7 +128,7 @@ def tracker(
             available,
             first_pulls=first_pulls,
             effect_prior=effect,
-            randomness=randomness,
+            randomness=scale_of_gaps,
         )
 
     def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:

@@ -45,7 +45,7 @@ def decide(
     *,
     first_pulls: int,
     effect_prior: float,
-    randomness: float,
+    randomness: float | None,
 ) -> tuple[Decision, TrackerState]:
     """Draws an arm by the features of every track; the state has seen the context already."""
     effect = streaks.current_effect(state.streaks, effect_prior)

@@ -25,7 +25,7 @@ from driftbandits.logs.corrections import OUTCOMES, Corrections, as_corrected
 from driftbandits.logs.events import past_decision, probability_table, settings_event
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
-from driftbandits.service.engine.made_decisions import MadeDecision, new_ids, noted
+from driftbandits.service.engine.made_decisions import MadeDecision, answered, new_ids, noted
 from driftbandits.service.engine.monitor import Monitor
 from driftbandits.service.engine.pace import Pace, decision_steps
 from driftbandits.service.engine.snapshot_plan import NextSnapshot, SnapshotPlan
@@ -85,7 +85,7 @@ class LiveBandit:
                 found += yield from self.deciding([each], now, find)
             return found
         known = batch.known.items()
-        made |= {id: MadeDecision(*self.book.answer(id, decision)) for id, decision in known}
+        made |= {id: answered(self.book.answer(id, decision)) for id, decision in known}
         return [each if isinstance(each, ApiError) else [made[id] for id in each] for each in ids]
 
     def _decide_in_steps(

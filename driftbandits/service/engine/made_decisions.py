@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from driftbandits.agents.decision_block import OpenDecision
-from driftbandits.agents.requests import PolicyInput
+from driftbandits.agents.requests import AgentDecision, PolicyInput
 from driftbandits.logs.events import FLOAT
 from driftbandits.service.store.records import Event
 
@@ -21,6 +21,12 @@ class MadeDecision(Struct):
     arm: str
     probability: float
     probabilities: dict[str, float]
+
+
+def answered(decision: AgentDecision) -> MadeDecision:
+    """One that was made before."""
+    probabilities = decision.probabilities
+    return MadeDecision(decision.id, decision.arm, probabilities[decision.arm], probabilities)
 
 
 class Noted(NamedTuple):
@@ -44,7 +50,7 @@ def noted(
     masks: dict[int, bytes] = {}
     shared: dict[int, tuple[bytes, dict[str, float]]] = {}
     for seq, (id, (context, available)) in enumerate(new.items(), first):
-        arm, probabilities, _ = made[id]
+        arm, probabilities = made[id].arm, made[id].probabilities
         mask = masks.get(identity(available))
         if mask is None:
             mask = masks[identity(available)] = available[: len(names)].tobytes()

@@ -43,7 +43,8 @@ def goes_on(agent: Agent) -> list[dict[str, Any]]:
     made = []
     for now in range(105, 105 + NEXT):
         decision = agent.decide(rng.normal(size=len(agent.settings.context)), now=now)
-        made.append(decision._asdict())
+        about = {"id": decision.id, "arm": decision.arm, "probability": decision.probability}
+        made.append(about | {"probabilities": decision.probabilities})
         agent.reward(agent.open[0], float(rng.random() < 0.5), now=now)
     return made
 

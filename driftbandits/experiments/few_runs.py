@@ -1,0 +1,42 @@
+"""Whether a mean hangs on a few runs.
+
+It does if a tenth of the runs or fewer make at least half of it. Where values have both signs, as
+differences do, it is half of the sum of their sizes.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+FEW, MUCH = 0.1, 0.5  # of the runs, of the mean
+
+
+class FewRuns(NamedTuple):
+    """The runs that a mean hangs on; no runs where it hangs on none."""
+
+    runs: int = 0
+    share: float = 0.0  # of the mean that they make
+
+
+def few_runs(values: np.ndarray) -> FewRuns:
+    """The fewest runs that make at least half of the mean of a number per run, if they are few."""
+    sizes = np.sort(np.abs(values))[::-1]
+    shares = np.cumsum(sizes) / max(float(sizes.sum()), np.finfo(float).tiny)
+    count = int(np.searchsorted(shares, MUCH)) + 1
+    return FewRuns(count, float(shares[count - 1])) if count <= FEW * len(sizes) else FewRuns()
+
+
+def few_runs_text(found: FewRuns, runs: int, what: str = "the mean") -> str:
+    """For example "3 of 100 runs make 70% of the mean"; nothing where there are none."""
+    if not found.runs:
+        return ""
+    verb = "makes" if found.runs == 1 else "make"
+    return f"{found.runs} of {runs} runs {verb} {100 * found.share:.0f}% of {what}"
+
+
+def what_hangs(means: Mapping[str, np.ndarray]) -> str:
+    """Of several means, named, the one that hangs most on a few runs; nothing where none does."""
+    found = {what: few_runs(values) for what, values in means.items()}
+    worst = max(found, key=lambda what: found[what].share)
+    return few_runs_text(found[worst], len(means[worst]), worst)
