@@ -1,6 +1,6 @@
 """What an experiment needs: its lines, cut into pieces that can be computed apart."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from driftbandits.experiments.building import written_out
@@ -19,7 +19,6 @@ class PlannedLine(NamedTuple):
     line: Line
     width: int  # runs per piece
     pieces: list[Piece]
-    runs: int | None = None  # None is as wide as can be
 
     @property
     def key(self) -> tuple[str, str]:
@@ -32,24 +31,28 @@ class PieceJob(NamedTuple):
 
     piece: Piece
     width: int  # its runs
-    runs: int | None = None  # of its line, if the piece is no wider than they need
 
     @property
     def steps(self) -> int:
         return self.piece.horizon * self.width
 
 
-def plan(experiment: Experiment, narrow: bool = False) -> list[PlannedLine]:
+def plan(experiment: Experiment, in_memory: bool = False) -> list[PlannedLine]:
     """What has to be simulated: every line, and the oracle where the measure needs it.
 
-    Narrow pieces have no more runs than are needed. Pieces on disk are as wide as can be, so that
-    an experiment with more runs can use them.
+    Pieces in memory are compared with none of other code: their code is a digest of all files,
+    which takes less time than a fingerprint of those that count.
     """
     lines = [] if experiment.drawing else experiment.lines()
     if experiment.measure == "policy_regret":
         by_environment = {line.environment: line for line in lines}
         lines = [*lines, *map(oracle_beside, by_environment.values())]
-    return [plan_line(experiment, line, experiment.runs if narrow else None) for line in lines]
+    fingerprint = digest_of_all if in_memory else code_fingerprint
+    return [plan_line(experiment, line, fingerprint) for line in lines]
+
+
+def digest_of_all(policy: str, environment: str) -> str:
+    return code_digest()[:16]
 
 
 def oracle_beside(line: Line) -> Line:
@@ -63,7 +66,9 @@ def oracle_beside(line: Line) -> Line:
     )
 
 
-def plan_line(experiment: Experiment, line: Line, runs: int | None) -> PlannedLine:
+def plan_line(
+    experiment: Experiment, line: Line, fingerprint: Callable[[str, str], str]
+) -> PlannedLine:
     policy = written_out("policy", line.policy)
     environment = written_out("environment", line.environment)
     first = Piece(
@@ -73,15 +78,14 @@ def plan_line(experiment: Experiment, line: Line, runs: int | None) -> PlannedLi
         record_every=-(-experiment.horizon // experiment.points),
         seed=experiment.seed,
         first_run=0,
-        # What is not kept is compared with nothing: a digest of all code takes less time.
-        code=code_fingerprint(policy, environment) if runs is None else code_digest()[:16],
+        code=fingerprint(policy, environment),
     )
-    width = program_of(first, runs).width
+    width = program_of(first).width
     pieces = [first._replace(first_run=run) for run in range(0, experiment.runs, width)]
-    return PlannedLine(experiment, line, width, pieces, runs)
+    return PlannedLine(experiment, line, width, pieces)
 
 
 def jobs_of(planned: Iterable[PlannedLine]) -> list[PieceJob]:
     """Each piece once, though several lines may share it."""
-    jobs = (PieceJob(piece, line.width, line.runs) for line in planned for piece in line.pieces)
+    jobs = (PieceJob(piece, line.width) for line in planned for piece in line.pieces)
     return list(dict.fromkeys(jobs))
