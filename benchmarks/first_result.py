@@ -1,4 +1,8 @@
-"""How long a user waits for the first result, in processes of their own."""
+"""How long a user waits for the first result, in processes of their own, beside `import jax`.
+
+The tree of today and an older one take turns, so that both meet the same machine. Python keeps its
+bytecode, as it does for users: a process that writes none would be slower at everything.
+"""
 
 import os
 import shutil
@@ -6,75 +10,141 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 
 from benchmarks.measuring import REPEATS, Goal, Part, Series, ratios
+from benchmarks.revisions import ROOT, tree_of
 
-COMPARE = ["compare", "-e", "sinusoidal", "-p", "recurrent", "-p", "thompson", "-T", "500"]
-FIRST_TIMES = 5
-
-
-def seconds(arguments: list[str], cache: Path) -> float:
-    program = Path(sys.executable).with_name("driftbandits")
-    command = [str(program) if program.exists() else "driftbandits", *arguments]
-    begin = time.perf_counter()
-    subprocess.run(
-        command,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"XDG_CACHE_HOME": str(cache)},
-    )
-    return time.perf_counter() - begin
-
-
-def import_seconds(name: str) -> float:
-    """Of a program that takes one public name, with the start of Python."""
-    begin = time.perf_counter()
-    subprocess.run([sys.executable, "-c", f"from driftbandits import {name}"], check=True)
-    return time.perf_counter() - begin
+OLD, OLD_NAME = "8303e06", "0.7.0"
+POLICIES = ["tracker", "thompson"]
+IMPORT = ["-c", "import jax"]
+COMMAND_LINE = """
+try:
+    from driftbandits.cli.main import main
+except ModuleNotFoundError:  # of an older tree
+    from driftbandits.cli import main
+main()
+"""
+COMPARE = ["-c", COMMAND_LINE, "compare"]
+AGENT = """
+from driftbandits import Agent
+agent = Agent(["red", "green", "blue"], policy="{policy}")
+agent.reward(agent.decide().id, 1.0)
+"""
 
 
-def compared(cache: Path, times: int) -> tuple[list[float], list[float], list[float]]:
+class Processes:
+    """Python with the code of one tree, and a cache of its own."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.tree, self.cache = tree, folder / "cache"
+        unset = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
+        self._environment = {name: os.environ[name] for name in os.environ if name not in unset} | {
+            "PYTHONPATH": str(tree),
+            "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+            "XDG_CACHE_HOME": str(self.cache),
+            "DRIFTBANDITS_CACHE": "on",
+        }
+
+    def seconds(self, *arguments: str) -> float:
+        begin = time.perf_counter()
+        self.run(*arguments)
+        return time.perf_counter() - begin
+
+    def run(
+        self, *arguments: str, stdout: int = subprocess.DEVNULL
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            check=True,
+            text=True,
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            cwd=self.tree,
+            env=self._environment,
+        )
+
+    def forget(self) -> None:
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def programs(self) -> set[Path]:
+        return set(self.cache.rglob("*.programs"))
+
+
+def first_and_second(processes: Processes, *arguments: str) -> tuple[float, float, int]:
     """Seconds with an empty cache, seconds once more, and programs that this compiled anew."""
-    first, second, new = [], [], []
-    for _ in range(times):
-        shutil.rmtree(cache, ignore_errors=True)
-        first.append(seconds(COMPARE, cache))
-        before = programs(cache)
-        second.append(seconds(COMPARE, cache))
-        new.append(float(len(programs(cache) - before)) if before else float("nan"))
-    return first, second, new
+    processes.forget()
+    first = processes.seconds(*arguments)
+    before = processes.programs()
+    second = processes.seconds(*arguments)
+    return first, second, len(processes.programs() - before)
 
 
-def programs(cache: Path) -> set[Path]:
-    """Compiled programs that are kept; none if there is no cache at all."""
-    return set(cache.rglob("*-cache"))
+def take_turns(trees: dict[str, Processes], repeats: int) -> dict[str, list[float]]:
+    """Seconds by what was done; every repeat begins with another tree."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for number in range(repeats):
+        found["import jax"].append(trees["today"].seconds(*IMPORT))
+        order = list(trees) if number % 2 == 0 else list(trees)[::-1]
+        for name in order:
+            calls = {"compare": COMPARE} | {
+                f"an agent's first pair, {policy}": ["-c", AGENT.format(policy=policy)]
+                for policy in POLICIES
+            }
+            for what, call in calls.items():
+                first, second, new = first_and_second(trees[name], *call)
+                found[f"{what}, empty cache, {name}"].append(first)
+                found[f"{what}, second process, {name}"].append(second)
+                found[f"{what}, programs compiled anew, {name}"].append(float(new))
+    return found
+
+
+def small_waits(processes: Processes) -> dict[str, list[float]]:
+    calls = {
+        "driftbandits --help": ["-c", COMMAND_LINE, "--help"],
+        "driftbandits list": ["-c", COMMAND_LINE, "list"],
+        "from driftbandits import Client": ["-c", "from driftbandits import Client"],
+    }
+    return {
+        what: [processes.seconds(*call) for _ in range(REPEATS)] for what, call in calls.items()
+    }
 
 
 def first_result(short: bool) -> Part:
-    """Help, the list, the client, and a comparison the first and the second time."""
-    with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder) / "cache"
-        seconds(["--help"], cache)  # the files of the package are in the system's cache from here
-        help_times = [seconds(["--help"], cache) for _ in range(REPEATS)]
-        list_times = [seconds(["list"], cache) for _ in range(REPEATS)]
-        client_times = [import_seconds("Client") for _ in range(REPEATS)]
-        first, second, new = compared(cache, 1 if short else FIRST_TIMES)
-    command = " ".join(COMPARE)
-    series = [
-        Series("driftbandits --help", help_times, "s"),
-        Series("driftbandits list", list_times, "s"),
-        Series("from driftbandits import Client", client_times, "s"),
-        Series(f"driftbandits {command}, the first time", first, "s"),
-        Series("the same, the second time", second, "s"),
-    ]
-    goals = [
-        Goal("driftbandits --help: seconds", help_times, high=0.3),
-        Goal("driftbandits list: seconds", list_times, high=0.5),
-        Goal("from driftbandits import Client: seconds", client_times, high=0.4),
-        Goal("the second compare: programs put into the cache anew", new, high=0),
-        Goal("the second compare: share of the first one's time", ratios(second, first)),
-    ]
-    notes = [f"Comparisons with an empty cache: {len(first)}."]
-    return Part("Time to the first result", series, goals, notes)
+    """Help, the list, the client; a comparison and an agent's first pair beside `import jax`."""
+    with tempfile.TemporaryDirectory() as folder, tree_of(OLD) as old:
+        trees = {"today": Processes(ROOT, Path(folder) / "today")}
+        trees[OLD_NAME] = Processes(old, Path(folder) / "old")
+        for processes in trees.values():  # bytecode is there from here
+            processes.seconds(*COMPARE, "--horizon", "50")
+            processes.seconds("-c", AGENT.format(policy="thompson"))
+        waits = small_waits(trees["today"])
+        found = take_turns(trees, 1 if short else REPEATS)
+    seconds = {what: times for what, times in found.items() if "anew" not in what}
+    return Part(
+        "Time to the first result",
+        [Series(what, times, "s") for what, times in (waits | seconds).items()],
+        [*goals_of_waits(waits), *goals_of_turns(found)],
+        [f"Of {OLD_NAME}, no agent keeps programs. Repeats: {len(found['import jax'])}."],
+    )
+
+
+def goals_of_waits(waits: dict[str, list[float]]) -> list[Goal]:
+    highest = dict(zip(waits, [0.3, 0.5, 0.4], strict=True))
+    return [Goal(f"{what}: seconds", times, high=highest[what]) for what, times in waits.items()]
+
+
+def goals_of_turns(found: dict[str, list[float]]) -> list[Goal]:
+    wanted = {"compare, second process, today": 3.5, "compare, empty cache, today": 9.0}
+    wanted |= {
+        f"an agent's first pair, {policy}, second process, today": 2.5 for policy in POLICIES
+    }
+    goals = []
+    for what, values in found.items():
+        if what.endswith("anew, today"):
+            goals.append(Goal(what, values, high=0))
+        elif "anew" not in what and what != "import jax":
+            times = ratios(values, found["import jax"])
+            goals.append(Goal(f"{what}: times `import jax`", times, high=wanted.get(what)))
+    return goals

@@ -12,7 +12,7 @@ from tests.uncovered import without_coverage
 THREADS = 3  # of the pool that the caller has wished for
 
 PROGRAM = """
-import json, logging, os, signal, sqlite3, sys, warnings
+import json, logging, os, signal, sqlite3, sys, tempfile, warnings
 import jax, jax.numpy as jnp
 import scipy.special  # it adds a filter for its own warnings, whoever imports it
 from jax._src.xla_bridge import backends_are_initialized
@@ -63,6 +63,9 @@ simulate("thompson", "bernoulli", horizon=50, runs=3, cores=2)
 compare(["thompson", "uniform"], "abrupt", horizon=50, runs=2)
 agent = Agent(["red", "green"], policy="thompson")
 agent.reward(agent.decide().id, 1.0)
+with tempfile.TemporaryDirectory() as folder:
+    agent = Agent(["red", "green"], policy="uniform", cache=folder)
+    agent.reward(agent.decide().id, 1.0)
 Client("http://127.0.0.1:1").close()
 seen["changed by use"] = changed()
 

@@ -5,6 +5,8 @@ package is noticed first.
 """
 
 import json
+import threading
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +99,8 @@ def compare(
 
     check_jobs(jobs)
     keep_by_default()
+    # For the intervals; it takes a while, and Python is idle while XLA simulates.
+    threading.Thread(target=import_module, args=("scipy.special",)).start()
     with watching(quiet=True) as watcher:
         results = compare_policies(
             policies or POLICIES,

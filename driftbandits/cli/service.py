@@ -55,6 +55,9 @@ def serve(
 
     The first start creates a key and prints it; `driftbandits keys` creates more.
 
+    Compiled programs are kept in ~/.cache/driftbandits, so that the next start is faster. The
+    environment variable DRIFTBANDITS_CACHE names another folder, or is "off".
+
     \b
     Examples:
       driftbandits serve --without-keys

@@ -32,10 +32,13 @@ def ignore(steps: int) -> None:
 
 
 def compute_piece(
-    piece: Piece, report_steps: Callable[[int], None] = ignore, stopped: Stopped | None = None
+    piece: Piece,
+    report_steps: Callable[[int], None] = ignore,
+    stopped: Stopped | None = None,
+    runs: int | None = None,
 ) -> Computed:
     """Simulates a block of runs; `report_steps` gets the new steps of each run as it proceeds."""
-    program, stopped = program_of(piece), stopped or Stopped()
+    program, stopped = program_of(piece, runs), stopped or Stopped()
     with own_device():
         program.compiled()
         begin = time.perf_counter()

@@ -26,7 +26,7 @@ class KeptPiece(NamedTuple):
 
 def run_in_memory(experiment: Experiment, cores: int | None, watcher: Watcher) -> Results:
     """The results that `run_experiment` would write, of an experiment with runs."""
-    planned = plan(experiment)
+    planned = plan(experiment, narrow=True)
     jobs = jobs_of(planned)
     kept: dict[Piece, KeptPiece] = {}
     watcher.begin(jobs, [])

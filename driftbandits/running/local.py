@@ -6,7 +6,7 @@ from functools import partial
 from driftbandits.running.compute import Computed, compute_piece
 from driftbandits.running.planning import PieceJob
 from driftbandits.running.watcher import Watcher
-from driftbandits.simulation.threads import available_cores, call_on_threads
+from driftbandits.simulation.threads import Stopped, available_cores, call_on_threads
 
 
 def compute_on_threads(
@@ -14,9 +14,13 @@ def compute_on_threads(
 ) -> Iterator[tuple[PieceJob, Computed]]:
     """Yields each job with what it gave, as they finish."""
     watcher.cores_used(cores or available_cores())
-    calls = (partial(compute_piece, job.piece, partial(advance, watcher, job)) for job in jobs)
+    calls = (partial(compute_job, watcher, job) for job in jobs)
     for index, computed in call_on_threads(calls, cores):
         yield jobs[index], computed
+
+
+def compute_job(watcher: Watcher, job: PieceJob, stopped: Stopped) -> Computed:
+    return compute_piece(job.piece, partial(advance, watcher, job), stopped, job.runs)
 
 
 def advance(watcher: Watcher, job: PieceJob, steps: int) -> None:

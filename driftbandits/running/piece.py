@@ -7,7 +7,7 @@ import threading
 from typing import NamedTuple
 
 from driftbandits.experiments.building import line_environment, line_policy
-from driftbandits.simulation.engine import Program, program_for
+from driftbandits.simulation.engine import Program, program_for, wide_enough
 from driftbandits.simulation.program_names import block_name
 
 _one_at_a_time = threading.Lock()
@@ -32,10 +32,16 @@ class Piece(NamedTuple):
         return f"{policy}-{self.first_run:05d}-{digest}"
 
 
-def program_of(piece: Piece) -> Program:
-    """What a piece names, ready to compile; the pieces of one line share it."""
+def program_of(piece: Piece, runs: int | None = None) -> Program:
+    """What a piece names, ready to compile; the pieces of one line share it.
+
+    With `runs`, its blocks are no wider than so many need.
+    """
     environment = line_environment(piece.environment)
     policy = line_policy(piece.policy, environment, piece.horizon)
-    name = block_name(piece.policy, piece.environment, piece.horizon, piece.record_every)
+    most = None if runs is None else wide_enough(runs)
+    name = block_name(
+        piece.policy, piece.environment, piece.horizon, piece.record_every, None, most
+    )
     with _one_at_a_time:  # two threads that both missed the cache would have a program each
-        return program_for(policy, environment, piece.horizon, piece.record_every, name=name)
+        return program_for(policy, environment, piece.horizon, piece.record_every, None, most, name)

@@ -1,6 +1,7 @@
 """The engine: a policy in an environment, over many steps and many runs.
 
-Runs go in blocks of a width that depends on the policy alone, never on the machine. A block is
+Runs go in blocks of a width that depends on the policy and on how many there are, never on the
+machine. A block is
 one XLA program on one core: a loop over time around a vmap over its runs, carried forward a chunk
 of steps at a time. Every run has its own keys, made from the seed and its index, and the world's
 keys are apart from the policy's. So the same seed gives the same numbers for any number of cores,
@@ -96,8 +97,9 @@ def simulate(
         environment = build_environment(environment)
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
-    name = block_name(*given, horizon, record_every, chunk)
-    program = program_for(policy, environment, horizon, record_every, chunk, name)
+    most = wide_enough(runs)
+    name = block_name(*given, horizon, record_every, chunk, most)
+    program = program_for(policy, environment, horizon, record_every, chunk, most, name)
     first_runs = range(0, runs, program.width)
     moved = count_steps(horizon * len(first_runs), progress or ignore)
     run = own_device()(run_block)
@@ -200,15 +202,17 @@ class Program:
         horizon: int,
         record_every: int | None,
         chunk: int | None,
+        runs: int | None,
         name: Name | None,
     ) -> None:
         self.horizon = horizon
         every = -(-horizon // POINTS) if record_every is None else record_every
         self._template = template_of((policy, environment))
         self.numbers = tuple(self._template.numbers)
-        self._name = name and (shared_name(self._template, horizon, every, chunk) or name)
+        most = wide_enough(runs) if runs and environment.spec.context_dim == 0 else WIDEST
+        self._name = name and (shared_name(self._template, horizon, every, chunk, most) or name)
         self._kept = find(cache_folder(), self._name)
-        self.width = self._kept.facts["width"] if self._kept else block_width(policy)
+        self.width = self._kept.facts["width"] if self._kept else min(block_width(policy), most)
         chunk = min(CHUNK * self.width, -(-horizon // 10)) if chunk is None else chunk
         check.integer(record_every=every, chunk=chunk)
         self.shape = Shape(self.width, every, max(1, chunk // every))
@@ -237,10 +241,14 @@ def program_for(
     horizon: int,
     record_every: int | None = None,
     chunk: int | None = None,
+    runs: int | None = None,
     name: Name | None = None,
 ) -> Program:
-    """The program of a policy in an environment; the same arguments give the same object."""
-    return Program(policy, environment, horizon, record_every, chunk, name)
+    """The program of a policy in an environment; the same arguments give the same object.
+
+    With `runs`, its blocks are no wider than so many need.
+    """
+    return Program(policy, environment, horizon, record_every, chunk, runs, name)
 
 
 def block_words(seed: int, width: int, first_run: int) -> np.ndarray:
@@ -265,6 +273,15 @@ def block_width(policy: Policy) -> int:
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     fitting = max(BLOCK_BYTES // max(size, 1), 1)
     return min(max(1 << (fitting.bit_length() - 1), NARROWEST), WIDEST)
+
+
+def wide_enough(runs: int) -> int:
+    """The width of a block for so few runs; one of few, so that a program serves several numbers.
+
+    Only without a context: the order in which XLA adds up the products of linear algebra, and so
+    the last bits of a run, may depend on the runs beside it.
+    """
+    return min(-(-runs // NARROWEST) * NARROWEST, WIDEST)
 
 
 def block_functions(

@@ -33,6 +33,7 @@ def fixed_surroundings() -> str:
     return digest([code_digest(), versions, processor()])
 
 
+@cache
 def code_digest() -> str:
     """Of all files that may shape a program, which takes less time than to find out which do."""
     files = [file for part in SHAPING for file in sorted_files(PACKAGE / part)]

@@ -39,5 +39,5 @@ def test_the_examples_run_in_order(
 
 def test_every_argument_and_setting_is_explained() -> None:
     arguments = {*inspect.signature(Agent).parameters}
-    assert arguments == {*AgentSettings._fields, "arms"}
+    assert arguments == {*AgentSettings._fields, "arms", "cache"}
     assert [name for name in arguments if f"`{name}`" not in PAGE.split("## ")[0]] == []

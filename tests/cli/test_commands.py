@@ -113,21 +113,25 @@ def test_compare_without_names_takes_the_defaults(monkeypatch, capsys) -> None:
         assert out["policies"][policy] == pytest.approx(final.as_json())
 
 
-def test_the_second_compare_compiles_nothing(tmp_path: Path) -> None:
-    arguments = ["compare", "-e", "bernoulli", "-p", "thompson", "-p", "swa", *SMALL]
+def test_the_second_compare_traces_and_compiles_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys, jax.monitoring\n"
+        "jax.monitoring.register_event_duration_secs_listener(\n"
+        "    lambda event, _, **named: print(event, named, file=sys.stderr))\n"
+        "from driftbandits.cli.main import main; main()"
+    )
 
-    def programs_after_one_more() -> set[Path]:
-        subprocess.run(
-            [*COMMAND, *arguments],
-            env=own_cache(tmp_path),
-            capture_output=True,
-            check=True,
-        )
-        return set(tmp_path.rglob("*.programs"))
+    def one_more() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, "compare", *SMALL]
+        told = {"env": own_cache(tmp_path), "capture_output": True, "text": True, "check": True}
+        return subprocess.run(command, **told)
 
-    first = programs_after_one_more()
-    assert len(first) == 2, "of each policy"
-    assert programs_after_one_more() == first
+    first = one_more()
+    assert "backend_compile_duration" in first.stderr
+    assert len(list(tmp_path.rglob("*.programs"))) == len(comparison.POLICIES)
+    second = one_more()
+    assert second.stderr == ""
+    assert second.stdout == first.stdout
 
 
 def test_compare_ranks_best_first_and_draws(monkeypatch, capsys, tmp_path: Path) -> None:

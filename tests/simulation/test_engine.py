@@ -14,6 +14,7 @@ from driftbandits.simulation.engine import WIDEST, block_width
 
 CASES = [  # each of two blocks of runs at least
     ("recurrent(hidden=60)", "sinusoidal", 60, 20),
+    ("tracker", "sinusoidal", 120, WIDEST + 6),
     ("thompson", "bernoulli(max_consecutive=3)", 120, WIDEST + 6),
     ("fewa", "rotting", 120, WIDEST + 6),
     ("lin_ts", "rotating_wheel", 120, WIDEST + 6),

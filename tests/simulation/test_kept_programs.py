@@ -27,7 +27,7 @@ from driftbandits.simulation.threads import Stopped
 from driftbandits.simulation.traces import Trace
 
 WORLD = "bernoulli(num_arms=3, delayed=2)"
-NAME = block_name("uniform", WORLD, 20, 1, None)
+NAME = block_name("uniform", WORLD, 20, 1, None, 4)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def program() -> Program:
     """As a new process has it."""
     engine._steps.clear()
     world = build_environment(WORLD)
-    return Program(build_policy("uniform", world.spec), world, 20, 1, None, NAME)
+    return Program(build_policy("uniform", world.spec), world, 20, 1, None, 4, NAME)
 
 
 @contextmanager
@@ -208,10 +208,11 @@ def test_many_may_write_the_same_file_at_once(folder: Path) -> None:
 
 def test_a_name_changes_with_all_that_shapes_the_program(tmp_path: Path, monkeypatch) -> None:
     others = [
-        block_name("uniform", WORLD, 21, 1, None),
-        block_name("uniform", WORLD, 20, 2, None),
-        block_name("uniform", "bernoulli(num_arms=4)", 20, 1, None),
-        block_name("ucb", WORLD, 20, 1, None),
+        block_name("uniform", WORLD, 21, 1, None, 4),
+        block_name("uniform", WORLD, 20, 2, None, 4),
+        block_name("uniform", WORLD, 20, 1, None, 8),
+        block_name("uniform", "bernoulli(num_arms=4)", 20, 1, None, 4),
+        block_name("ucb", WORLD, 20, 1, None, 4),
         agent_name("uniform", build_environment(WORLD).spec),
     ]
     paths = {kept_programs.path_of(tmp_path, name) for name in [NAME, *others]}
