@@ -20,10 +20,11 @@ class CallBuffers:
     def __init__(self, programs: Programs, spec: BanditSpec, key_words: np.ndarray) -> None:
         self._made_with = programs, spec, key_words
         rows, dim = programs.rows, spec.context_dim
-        self.to_act = np.zeros(HEAD + rows * (dim + spec.num_arms), WORD)
+        requests = 1 if programs.still else rows
+        self.to_act = np.zeros(HEAD + requests * (dim + spec.num_arms), WORD)
         self.to_act[2:HEAD] = key_words
-        requests = self.to_act[HEAD:].reshape(rows, -1)
-        self.contexts, self.available = requests[:, :dim].view(np.float32), requests[:, dim:]
+        table = self.to_act[HEAD:].reshape(requests, -1)
+        self.contexts, self.available = table[:, :dim].view(np.float32), table[:, dim:]
         self.to_learn = np.zeros(1 + rows * (1 + programs.ticket.width), WORD)
         rewarded = self.to_learn[1:].reshape(rows, -1)
         self.rewards, self.tickets = rewarded[:, 0].view(np.float32), rewarded[:, 1:]

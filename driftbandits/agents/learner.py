@@ -92,6 +92,8 @@ class Learner:
         self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
         self._buffers = CallBuffers(self._programs, spec, self._words)
         self._probabilities = partial(state_probabilities, self._programs, self._text)
+        nothing = np.zeros(0)
+        self._last_shared: tuple[Parts, np.ndarray, np.ndarray] = (), nothing, nothing
 
     @property
     def ticket_width(self) -> int:
@@ -137,12 +139,12 @@ class Learner:
         Where deciding changes nothing, they are computed when they are read.
         """
         before = self._parts
-        row = self._decided(context, available, 1, None)[0].copy()
-        arm, first = int(row[0]), 1 + self.spec.num_arms
-        if self._programs.still:
-            law = DeferredProbabilities(self._probabilities, before, available.copy(), arms)
-            return Act(arm, law, row[1:])
-        return Act(arm, row[1 : 1 + arms].view(np.float32).copy(), row[first:])
+        rows, laws = self._decided(context[None], available[None], 1, None)
+        row = rows[0].copy()
+        if laws is None:
+            source = DeferredProbabilities(self._probabilities, before, available.copy(), arms)
+            return Act(int(row[0]), source, row[1:])
+        return Act(int(row[0]), laws[0, :arms].copy(), row[1:])
 
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(self._parts, self.decisions)
@@ -193,32 +195,38 @@ class Learner:
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
     def _act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None) -> Acts:
-        if self._programs.still:
-            shared = self._probabilities(self._parts, available[0])
-            rows = self._decided(contexts, available, len(available), made)
+        shared = self._shared_probabilities(available[0]) if self._programs.still else None
+        rows, laws = self._decided(contexts, available, len(available), made)
+        if laws is None:
+            assert shared is not None
             laws = np.broadcast_to(shared, (len(rows), len(shared)))
-            return Acts(rows[:, 0].view(np.int32), laws, rows[:, 1:])
-        rows = self._decided(contexts, available, len(available), made)
-        first = 1 + self.spec.num_arms
-        return Acts(rows[:, 0].view(np.int32), rows[:, 1:first].view(np.float32), rows[:, first:])
+        return Acts(rows[:, 0].view(np.int32), laws, rows[:, 1:])
+
+    def _shared_probabilities(self, available: np.ndarray) -> np.ndarray:
+        """Of all decisions until the next reward, if the same arms are there."""
+        parts, mask, known = self._last_shared
+        if parts is not self._parts or not np.array_equal(mask, available):
+            known = self._probabilities(self._parts, available)
+            self._last_shared = self._parts, available.copy(), known
+        return known
 
     def _decided(
         self, contexts: np.ndarray, available: np.ndarray, count: int, made: Made | None
-    ) -> np.ndarray:
-        """The table of the program, for so many decisions."""
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Arms and tickets, and probabilities where they are not those of the state."""
         given = self._buffers
         given.to_act[:2] = self.decisions, count
         if self.spec.context_dim:
             given.contexts[:count] = contexts
-        given.available[:count] = available
+        given.available[:count] = available[:1] if self._programs.still else available
         again = made and padded(made, self._programs.rows)
-        new, table = self._programs.act(self._parts, given.to_act, again)
+        new, table, laws = self._programs.act(self._parts, given.to_act, again)
         rows: np.ndarray = np.asarray(table)[:count]
-        if not self._programs.still and (rows[:, 0].view(np.int32) == REFUSED).any():
+        if laws and (rows[:, 0].view(np.int32) == REFUSED).any():
             raise DivergenceError(cannot_decide(self._text))
         self._parts = with_new(self._parts, self._programs.new_by_act, new)
         self.decisions += count
-        return rows
+        return rows, np.asarray(laws[0])[:count] if laws else None
 
     def learn(self, tickets: np.ndarray, rewards: np.ndarray, whole: bool = False) -> list[int]:
         """Learns the reward of each row of tickets; gives the places of those that it refuses.

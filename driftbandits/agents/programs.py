@@ -36,7 +36,7 @@ from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.kept_functions import kept_function
 from driftbandits.simulation.program_names import Name, agent_name
 
-FEWEST, MOST = 4, 16  # decisions or rewards in one call of a program, at the most
+FEWEST, MOST = 4, 64  # decisions or rewards in one call of a program
 HEAD = 4  # words before those of the decisions
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of an arm
@@ -48,7 +48,7 @@ class Programs:
     """What they take and give is in `acting` and `learning`."""
 
     init: Callable[..., Parts]
-    act: Callable[..., tuple[Parts, Array]]
+    act: Callable[..., tuple[Parts, Array, tuple[Array, ...]]]
     probabilities: Callable[[Parts, np.ndarray], Array]  # if `still`
     learn: Callable[..., tuple[Parts, Array]]
     rows: int  # decisions or rewards in one call
@@ -137,14 +137,10 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
 
 
 def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
-    """As many as a call may have without a table that XLA takes for a large one, or a few."""
-    width = max(spec.context_dim + spec.num_arms, decided_width(spec, ticket, still))
-    return min(max((SHORT - HEAD) // width, FEWEST), MOST)
-
-
-def decided_width(spec: BanditSpec, ticket: Layout, still: bool) -> int:
-    """Words of a decision: see `acting`."""
-    return 1 + ticket.width + (0 if still else spec.num_arms)
+    """As many as a call may have without a table that XLA takes for a large one."""
+    asked = 0 if still else spec.context_dim + spec.num_arms
+    rows = (SHORT - HEAD) // max(asked, 1 + ticket.width)
+    return min(rows, MOST) if rows >= FEWEST else MOST  # long tables, then
 
 
 @lru_cache(maxsize=64)
@@ -170,43 +166,44 @@ def acting(
     ticket: Layout,
     new_by_act: list[bool],
     still: bool,
-) -> Callable[..., tuple[Parts, Array]]:
+) -> Callable[..., tuple[Parts, Array, tuple[Array, ...]]]:
     """The loop over decisions.
 
     Takes words: the number of the first decision, how many there are, the random key (2), and for
-    each its context and which arms are available. Gives the new parts of the state, and a table:
-    arm, probabilities (unless they are those of the state), ticket. An arm that cannot be chosen is
-    REFUSED. With `made`, which is another program, they are made again as they were before.
+    each its context and which arms are available, or for all of them if they share probabilities.
+    Gives the new parts of the state, a table of arms and tickets, and one of probabilities (unless
+    they are those of the state). An arm that cannot be chosen is REFUSED. With `made`, which is
+    another program, they are made again as they were before.
     """
 
-    def act(parts: Parts, words: Array, made: Made | None) -> tuple[Parts, Array]:
+    def act(
+        parts: Parts, words: Array, made: Made | None
+    ) -> tuple[Parts, Array, tuple[Array, ...]]:
         first, count = (as_type(word, jnp.int32) for word in words[:2])
         steps = key_of(words[2:HEAD])
         requests = words[HEAD:].reshape(-1, spec.context_dim + spec.num_arms)
 
         def decision_at(i: Array, state: State) -> tuple[Decision, State]:
             moment = jax.random.fold_in(steps, first + i)
-            context = as_type(requests[i, : spec.context_dim], jnp.float32)
-            available = requests[i, spec.context_dim :].astype(bool)
+            request = requests[0 if still else i]
+            context = as_type(request[: spec.context_dim], jnp.float32)
+            available = request[spec.context_dim :].astype(bool)
             with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
                 return policy.act(moment, state, context, available)
 
-        def row_of(decision: Decision) -> Array:
-            if still:
-                return pack((decision.arm, decision.ticket))
-            is_sound = are_probabilities(decision.probabilities)
-            arm = jnp.where(is_sound, decision.arm, REFUSED)
-            return pack((arm, decision.probabilities, decision.ticket))
+        def decide(i: Array, carry: Any) -> Any:
+            state, table, laws = carry
+            (arm, probabilities, own), state = decision_at(i, state)
+            if not still:
+                arm = jnp.where(are_probabilities(probabilities), arm, REFUSED)
+                laws = (laws[0].at[i].set(probabilities),)
+            return state, table.at[i].set(pack((arm, own))), laws
 
-        def decide(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
-            state, table = carry
-            decision, state = decision_at(i, state)
-            return state, table.at[i].set(row_of(decision))
-
-        state = layout.unpack(parts)
-        table = jnp.zeros((len(requests), decided_width(spec, ticket, still)), WORD)
-        after, table = jax.lax.fori_loop(0, count, decide, (state, table))
-        return only_new(layout.pack(after), new_by_act), table
+        rows, state = rows_together(spec, ticket, still), layout.unpack(parts)
+        table = jnp.zeros((rows, 1 + ticket.width), WORD)
+        laws = () if still else (jnp.zeros((rows, spec.num_arms)),)
+        after, table, laws = jax.lax.fori_loop(0, count, decide, (state, table, laws))
+        return only_new(layout.pack(after), new_by_act), table, laws
 
     return act
 

@@ -1,11 +1,14 @@
 """Which arm is best where: the means of an environment over a grid of two-dimensional contexts."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from driftbandits.core import Environment, Key
 from driftbandits.environments import build_environment
 
 GRID = 161  # points from -1 to 1, along each axis
@@ -37,14 +40,16 @@ def best_arm_columns(
 
 def means_at(text: str, time: int, contexts: np.ndarray, seed: int) -> np.ndarray:
     """The arms' means for each context, after `time` pulls of the first arm."""
-    environment = build_environment(text)
+    return np.asarray(means_after(build_environment(text), jax.random.key(seed), time, contexts))
+
+
+@partial(jax.jit, static_argnums=0)
+def means_after(environment: Environment, key: Key, time: Array, contexts: Array) -> Array:
+    """One program for all times."""
     state = jax.lax.fori_loop(
         0,
         time,
         lambda _, state: environment.advance(state, jnp.zeros((), jnp.int32)),
-        environment.init(jax.random.key(seed)),
+        environment.init(key),
     )
-    rewards = jax.vmap(environment.rewards, (None, None, 0))(
-        jax.random.key(seed), state, jnp.asarray(contexts)
-    )
-    return np.asarray(rewards.mean)
+    return jax.vmap(environment.rewards, (None, None, 0))(key, state, contexts).mean
