@@ -12,6 +12,9 @@ from driftbandits.environments import build_environment
 from driftbandits.policies import build_policy
 from driftbandits.simulation.devices import device, own_device
 from driftbandits.simulation.engine import Steps, block_words, program_for
+from tests.simulation.test_kept_programs import folder
+
+__all__ = ["folder"]  # the fixture
 
 
 def test_threads_that_compute_at_the_same_time_have_clients_of_their_own() -> None:
@@ -78,6 +81,7 @@ def test_what_an_own_device_computed_goes_on_elsewhere() -> None:
     assert (jnp.arange(3) + jax.device_get(here)).tolist() == [1, 3, 5]
 
 
+@pytest.mark.usefixtures("folder")  # what JAX's own cache has loaded is not loaded elsewhere
 def test_a_program_is_compiled_once_and_loaded_by_other_devices(monkeypatch) -> None:
     world = build_environment("bernoulli")
     program = program_for(build_policy("uniform", world.spec), world, 7)
