@@ -28,6 +28,7 @@ from driftbandits.simulation.cache_folder import Cache, cache_folder
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.engine import POLICY_START, POLICY_STEPS, block_words
 
+DEFERRED_BYTES = 1024  # of a state that may wait for somebody to read its probabilities
 REHEARSED = 16  # decisions that show whether a state makes sense
 
 
@@ -92,6 +93,7 @@ class Learner:
         self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
         self._buffers = CallBuffers(self._programs, spec, self._words)
         self._probabilities = partial(state_probabilities, self._programs, self._text)
+        self._last_deferred: DeferredProbabilities | None = None
         nothing = np.zeros(0)
         self._last_shared: tuple[Parts, np.ndarray, np.ndarray] = (), nothing, nothing
 
@@ -138,13 +140,23 @@ class Learner:
 
         Where deciding changes nothing, they are computed when they are read.
         """
+        if self._programs.still and self._programs.state.nbytes > DEFERRED_BYTES:
+            acts = self._act(context[None], available[None], None)
+            return Act(int(acts.arms[0]), acts.probabilities[0, :arms].copy(), acts.tickets[0])
         before = self._parts
         rows, laws = self._decided(context[None], available[None], 1, None)
         row = rows[0].copy()
         if laws is None:
-            source = DeferredProbabilities(self._probabilities, before, available.copy(), arms)
-            return Act(int(row[0]), source, row[1:])
+            return Act(int(row[0]), self._deferred(before, available, arms), row[1:])
         return Act(int(row[0]), laws[0, :arms].copy(), row[1:])
+
+    def _deferred(self, parts: Parts, available: np.ndarray, arms: int) -> DeferredProbabilities:
+        """The same object until the next reward, if the same arms are there."""
+        last = self._last_deferred
+        if last is None or not last.are_those_of(parts, available, arms):
+            last = DeferredProbabilities(self._probabilities, parts, available.copy(), arms)
+            self._last_deferred = last
+        return last
 
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(self._parts, self.decisions)

@@ -10,6 +10,7 @@ joined, and of a policy that has grown, tickets are brought into their new shape
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from driftbandits.agents.decision_block import (
 )
 from driftbandits.agents.id_index import IdIndex
 from driftbandits.agents.packed_tickets import WORD
+from driftbandits.agents.probabilities import computed
 from driftbandits.agents.spill_file import SpillFile
 from driftbandits.agents.wide_tables import InFile, InMemory
 
@@ -126,7 +128,10 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     @property
     def first_time(self) -> float | None:
         """Of the oldest."""
-        return next((block.first_time for block in self.all_blocks()), None)
+        every = chain(self._full, (self._newest,))
+        blocks = (block.first_time for block in every if block.open)
+        recent = (decision.time for decision, _ in self._recent.values())
+        return next(chain(blocks, recent), None)
 
     def until(self, time: float, limit: int) -> list[str]:
         """Those that were made at that time or before, at most so many."""
@@ -157,7 +162,10 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         """Those that came alone get rows as well."""
         if not self._recent:
             return
-        recent, self._recent = self._recent, {}
+        recent = self._recent
+        for decision, _ in recent.values():
+            computed(decision.source)  # whatever fails here changes nothing
+        self._recent = {}
         for id, (decision, ticket) in recent.items():
             arms = np.array([decision.arm], TYPES.arms)
             made = MadeDecisions(arms, decision.probabilities[None], ticket[None])

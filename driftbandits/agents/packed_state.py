@@ -30,6 +30,7 @@ class StateLayout:
     def __init__(self, blank: State) -> None:
         self.blank = blank  # shapes and types of a state
         leaves, self._structure = jax.tree.flatten(blank)
+        self.nbytes = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
         self._is_small = [leaf.size <= SHORT for leaf in leaves]
         small, _ = self._split(leaves)
         self._ends = ends_of_rows([leaf.size for leaf in small])
@@ -125,6 +126,8 @@ def as_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def with_new(parts: Parts, are_new: list[bool], new: Parts) -> Parts:
     """All parts of a state, of which a program gave the new ones."""
+    if not new:
+        return parts
     rest = iter(new)
     return tuple(
         next(rest) if is_new else part for part, is_new in zip(parts, are_new, strict=True)

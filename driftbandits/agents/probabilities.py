@@ -5,6 +5,7 @@ deciding does not change what a policy knows, it can be computed later, for the 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +23,24 @@ class DeferredProbabilities:
         arms: int,
     ) -> None:
         """Of the first arms: the others are spare slots."""
-        self._compute, self._parts, self._available, self._arms = compute, parts, available, arms
+        self._compute, self._state, self._available, self._arms = compute, parts, available, arms
         self._known: np.ndarray | None = None
 
     def get(self) -> np.ndarray:
         """The same numbers whenever it is asked, by whichever thread."""
-        parts = self._parts  # before the question: it goes after the answer is there
         if self._known is None:
-            self._known = self._compute(parts, self._available)[: self._arms]
-            self._parts = ()
+            self._known = self._compute(self._state, self._available)[: self._arms]
         return self._known
+
+    def are_those_of(self, parts: Parts, available: np.ndarray, arms: int) -> bool:
+        same = self._state is parts and self._arms == arms
+        return same and np.array_equal(self._available, available)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "DeferredProbabilities":
+        return self  # it never changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.array, (self.get(),)
 
 
 Probabilities = np.ndarray | DeferredProbabilities

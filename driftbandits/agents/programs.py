@@ -59,6 +59,9 @@ class Programs:
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
     weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Programs":
+        return self
+
 
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 

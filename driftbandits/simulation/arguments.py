@@ -71,10 +71,13 @@ def template_of(functions: PyTree) -> Template:
             return np.shape(leaf), getattr(leaf, "dtype", float)
         if can_open(leaf):
             defaults = outline_all((leaf.__defaults__, leaf.__kwdefaults__))
-            return leaf.__code__, defaults, *map(outline_of_cell, leaf.__closure__ or ())
+            code = leaf.__code__, leaf.__code__.co_filename
+            return *code, defaults, *map(outline_of_cell, leaf.__closure__ or ())
         if isinstance(leaf, BanditSpec):
             return repr(leaf)
-        return (type(leaf), leaf) if isinstance(leaf, int | str) else Same(leaf)
+        if isinstance(leaf, int | str):
+            return type(leaf), leaf
+        return Same(leaf) if is_lasting(leaf) else Same(object())
 
     def outline_of_cell(cell: CellType) -> Hashable:
         if id(cell) in cells:
@@ -90,7 +93,19 @@ def template_of(functions: PyTree) -> Template:
 
 
 def can_open(value: object) -> TypeGuard[FunctionType]:
-    return isinstance(value, FunctionType) and str(value.__module__).split(".")[0] in PACKAGES
+    """By the module that it was written in: wrappers say that of what they wrap."""
+    return isinstance(value, FunctionType) and package(value.__globals__["__name__"]) in PACKAGES
+
+
+def is_lasting(value: object) -> bool:
+    """Whether it does the same whenever it is traced: nobody knows what a user's function reads."""
+    if not callable(value):
+        return True
+    return package(getattr(value, "__module__", None)) in {*PACKAGES, "jax", "numpy", "builtins"}
+
+
+def package(module: object) -> str:
+    return str(module).split(".")[0]
 
 
 def is_leaf(value: object) -> bool:

@@ -9,6 +9,11 @@ from pathlib import Path
 
 VARIABLE = "DRIFTBANDITS_CACHE"
 
+WORDS = {
+    **dict.fromkeys(["on", "1", "true", "yes"], True),
+    **dict.fromkeys(["off", "0", "false", "no"], False),
+}
+
 Cache = bool | str | Path  # in the usual folder, nowhere, or in this folder
 
 _default = False
@@ -24,7 +29,7 @@ def cache_folder(cache: Cache | None = None) -> Path | None:
 
 def by_default() -> Cache:
     told = os.environ.get(VARIABLE, "")
-    return {"": _default, "on": True, "off": False}.get(told.lower(), told)
+    return {"": _default, **WORDS}.get(told.lower(), told)
 
 
 def keep_by_default() -> None:

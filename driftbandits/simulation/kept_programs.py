@@ -5,13 +5,14 @@ it. Here a program is found by a name made from all that shapes it, and nothing 
 a file; one that is damaged, or of another version, counts as missing and is written again.
 
 A file holds machine code, as those of JAX's cache do: whoever can write it runs code as its reader.
-So only files of this user are read.
+So only files of this user are read, that nobody else can write.
 """
 
 import hashlib
 import json
 import os
 import pickle
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,11 +102,12 @@ def find(folder: Path | None, name: Name | None) -> Kept | None:
         return None
     path = path_of(folder, name)
     try:
-        if is_foreign(path):
-            return None
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            if not is_own(os.fstat(file.fileno())):
+                return None
+            content = file.read()
         os.utime(path)  # it was used now
-        return decoded(content)
+        return decoded(content, path.stem)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -121,31 +123,37 @@ def keep(
     if kept and folder and name:
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(path_of(folder, name), encoded(kept))
+            path = path_of(folder, name)
+            write_atomically(path, encoded(kept, path.stem))
+            path.chmod(0o600)
             make_room(folder)
     return kept
 
 
 def path_of(folder: Path, name: Name) -> Path:
-    text = json.dumps([name, surroundings()])
+    text = json.dumps([name, surroundings()], default=lambda number: number.item())
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.programs"
 
 
-def is_foreign(path: Path) -> bool:
-    return hasattr(os, "getuid") and path.stat().st_uid != os.getuid()
+def is_own(status: os.stat_result) -> bool:
+    """Whether a file is this user's, and nobody else can have written to it."""
+    return not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
-def encoded(kept: Kept) -> bytes:
+def encoded(kept: Kept, stem: str) -> bytes:
+    """With the name of its file, so that no other file can be put in its place."""
     about = [[len(code), *trees] for code, *trees in kept.binaries]
     head = json.dumps([kept.facts, about]).encode() + b"\n"
     body = head + b"".join(binary.code for binary in kept.binaries)
-    return FORMAT + digest_of(body) + body
+    return FORMAT + digest_of(body, stem) + body
 
 
-def decoded(content: bytes) -> Kept:
+def decoded(content: bytes, stem: str) -> Kept:
     start = len(FORMAT) + DIGEST
     body = content[start:]
-    if content[:start] != FORMAT + digest_of(body):
+    if content[:start] != FORMAT + digest_of(body, stem):
         raise ValueError("a damaged file, or one of another format")
     head, _, rest = body.partition(b"\n")
     facts, about = json.loads(head)
@@ -156,8 +164,8 @@ def decoded(content: bytes) -> Kept:
     return Kept(facts, binaries)
 
 
-def digest_of(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=DIGEST).digest()
+def digest_of(body: bytes, stem: str) -> bytes:
+    return hashlib.blake2b(body, digest_size=DIGEST, key=stem.encode()).digest()
 
 
 def make_room(folder: Path) -> None:

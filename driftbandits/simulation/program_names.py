@@ -67,6 +67,6 @@ def agent_name(policy: str, spec: BanditSpec) -> Name | None:
 
 
 def ours(name: Name, *factories: object) -> Name | None:
-    """Programs are kept for processors alone: for other devices JAX's own cache has been tested."""
+    """Programs are kept for processors alone: on other devices this has not been tested."""
     shipped = all(factory.__module__.startswith("driftbandits.") for factory in factories)
     return name if shipped and jax.default_backend() == "cpu" else None

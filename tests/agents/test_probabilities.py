@@ -1,12 +1,16 @@
 """Probabilities are those of the moment of the decision, whenever they are read."""
 
+import copy
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from driftbandits import Agent
 from driftbandits.agents import learner
 from driftbandits.agents.open_decisions import RECENT
+from driftbandits.agents.probabilities import DeferredProbabilities
 from driftbandits.agents.requests import AgentDecision
 
 ARMS = ["a", "b", "c"]
@@ -81,3 +85,50 @@ def test_it_shows_what_it_is() -> None:
     )
     assert decision != decision.id
     assert len({decision, decision}) == 1
+
+
+def test_with_a_window_they_are_not_computed_either(computed: list[str]) -> None:
+    agent = Agent(ARMS, policy="thompson", window=10)
+    for now in range(5):
+        agent.reward(agent.decide(now=now).id, 1.0, now=now)
+    assert not computed
+    agent.decide(id="x", now=5)
+    assert agent.expire(now=20) == ["x"]
+
+
+def test_many_of_one_state_are_computed_once(computed: list[str]) -> None:
+    agent = Agent(ARMS, policy="thompson")
+    made = [agent.decide(now=0) for _ in range(5)]
+    assert len({each.probability for each in made}) <= len(ARMS)
+    assert computed == ["thompson"]
+
+
+def test_a_large_state_does_not_wait_for_a_reader(computed: list[str]) -> None:
+    agent = Agent(ARMS, policy="fewa")
+    agent.reward(agent.decide(now=0).id, 1.0, now=0)
+    assert computed == ["fewa"]
+    assert isinstance(next(iter(agent._book.past.values())).source, np.ndarray)
+
+
+def test_what_fails_while_they_are_computed_loses_no_decision(monkeypatch) -> None:
+    agent = Agent(ARMS, policy="thompson")
+    ids = [agent.decide(now=0).id for _ in range(3)]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeferredProbabilities, "get", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            agent.save("never")
+    assert agent.open == ids
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_agents_and_decisions_can_be_copied(cached: bool, tmp_path: Path) -> None:
+    agent = Agent(ARMS, policy="thompson", cache=tmp_path if cached else False)
+    decision = agent.decide(now=0)
+    copied = copy.deepcopy(agent)
+    assert copied.decide(now=1) == agent.decide(now=1)
+    assert copy.deepcopy(decision) == decision
+    assert pickle.loads(pickle.dumps(decision)) == decision

@@ -1,12 +1,15 @@
 """Numbers are arguments: programs that differ in them alone are compiled once."""
 
+import functools
 import inspect
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from driftbandits import POLICIES, InputError, Policy, build_environment, build_policy, simulate
 from driftbandits.choice import takes_float
+from driftbandits.environments.noisy import noisy
 from driftbandits.simulation.arguments import template_of
 from driftbandits.simulation.engine import Program, Shape, Steps, program_for
 
@@ -120,3 +123,38 @@ def test_a_user_s_policy_may_branch_on_its_numbers() -> None:
 
     mine = built._replace(learn=learn)
     assert simulate(mine, "bernoulli(num_arms=3)", horizon=5).pulls.sum() > 0
+
+
+PEAK = 1.0
+
+
+def test_what_a_user_s_function_reads_may_have_changed(monkeypatch) -> None:
+    world = build_environment("bernoulli(num_arms=2)")
+
+    def rewards(key, state, context):
+        found = world.rewards(key, state, context)
+        return found._replace(sampled=found.sampled * PEAK, mean=found.mean * PEAK)
+
+    def regret() -> float:
+        noisy_world = noisy(world._replace(rewards=rewards), 0.1)
+        return float(simulate("uniform", noisy_world, horizon=20).regret[0, -1])
+
+    assert regret() > 0
+    monkeypatch.setattr("tests.simulation.test_arguments.PEAK", 0.0)
+    assert regret() == 0
+
+
+def test_a_wrapper_is_not_what_it_wraps() -> None:
+    world = build_environment("bernoulli(num_arms=2)")
+    built = build_policy("uniform", world.spec)
+
+    def always(arm: int) -> Policy:
+        @functools.wraps(built.act)
+        def act(*args):
+            decision, state = built.act(*args)
+            return decision._replace(arm=jnp.int32(arm)), state
+
+        return built._replace(act=act)
+
+    for arm in (0, 1):
+        assert simulate(always(arm), world, horizon=10).pulls[0, -1, arm] == 10

@@ -36,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     program_for.cache_clear()
+    engine._steps.clear()
     before = jax.config.jax_compilation_cache_dir
     set_jax_cache(None)
     yield tmp_path / "cache"
@@ -154,9 +155,9 @@ def test_a_damaged_file_is_made_again(folder: Path, damage) -> None:
 def test_what_the_device_refuses_is_compiled(folder: Path, monkeypatch) -> None:
     made = run(program())
     (file,) = folder.iterdir()
-    facts, binaries = kept_programs.decoded(file.read_bytes())
+    facts, binaries = kept_programs.decoded(file.read_bytes(), file.stem)
     broken = [binary._replace(code=b"no program") for binary in binaries]
-    file.write_bytes(kept_programs.encoded(kept_programs.Kept(facts, broken)))
+    file.write_bytes(kept_programs.encoded(kept_programs.Kept(facts, broken), file.stem))
     assert_same(run(program()), made)
     assert_same(run_kept(), made)
 
@@ -167,6 +168,27 @@ def test_files_of_another_user_are_not_read(folder: Path, monkeypatch) -> None:
     assert kept_programs.find(folder, name)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert kept_programs.find(folder, name) is None
+
+
+def test_a_file_that_others_can_write_is_not_read(folder: Path) -> None:
+    run(program())
+    (file,) = folder.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o660)
+    assert kept_programs.find(folder, program()._name) is None
+
+
+def test_a_file_under_another_name_is_not_read(folder: Path) -> None:
+    run(program())
+    (file,) = folder.iterdir()
+    file.rename(kept_programs.path_of(folder, NAME))
+    assert kept_programs.find(folder, NAME) is None
+
+
+def test_numbers_of_numpy_are_numbers(folder: Path) -> None:
+    simulate("uniform", WORLD, horizon=20)
+    simulate("uniform", WORLD, horizon=np.int64(20))
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_the_folder_is_the_users_alone(folder: Path) -> None:
@@ -276,6 +298,7 @@ def test_the_variable_and_the_argument(monkeypatch, tmp_path: Path) -> None:
     for told, meant in {
         "on": tmp_path / "driftbandits",
         "off": None,
+        "0": None,
         "/some": Path("/some"),
     }.items():
         monkeypatch.setenv(VARIABLE, told)
