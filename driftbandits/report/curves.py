@@ -158,7 +158,7 @@ def scale_values(
     elif min(float(curve.mean.min()) for curve in curves.values()) >= 0:
         axes.set_ylim(bottom=0)
     if experiment.scale == "log" or axes.get_ylim()[1] >= 1000:
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
 def label_ends(axes: Axes, curves: Mapping[str, Estimate], styles: Sequence[Look]) -> None:
