@@ -55,7 +55,7 @@ def draw_finals(axes: mpl.axes.Axes, results: Results, lines: list[Line]) -> Non
     axes.set_ylabel(f"{MEANINGS[results.experiment.measure]} at the horizon; dots are runs")
     if min(float(results.values[line.label][:, -1].min()) for line in lines) >= 0:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)

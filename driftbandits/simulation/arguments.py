@@ -94,7 +94,9 @@ def template_of(functions: PyTree) -> Template:
 
 def can_open(value: object) -> TypeGuard[FunctionType]:
     """By the module that it was written in: wrappers say that of what they wrap."""
-    return isinstance(value, FunctionType) and package(value.__globals__["__name__"]) in PACKAGES
+    return (
+        isinstance(value, FunctionType) and package(value.__globals__.get("__name__")) in PACKAGES
+    )
 
 
 def is_lasting(value: object) -> bool:
