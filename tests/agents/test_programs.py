@@ -49,7 +49,6 @@ def test_what_was_compiled_for_them_is_forgotten_too() -> None:
     fill_cache(5000)
     gc.collect()
     before = count(COMPILED)
-    assert before > 0
     for arms in (3, 5, 7):
         play(arms)
     gc.collect()
