@@ -40,7 +40,9 @@ def with_all_numbers(name: str, value: float) -> Policy:
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_takes_its_numbers_as_arguments(name: str, value: float) -> None:
-    Steps(template_of((with_all_numbers(name, value), WORLD)), Shape(2, 1, 1))
+    traced = Steps(template_of((with_all_numbers(name, value), WORLD)), Shape(2, 1, 1))._traced
+    assert traced is not None
+    assert "while" in traced.lower().as_text(), "lowering finds numbers that are no constants"
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name not in CONSTANTS])
