@@ -5,16 +5,12 @@ take turns.
 """
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
 
 from benchmarks.measuring import REPEATS, Goal, Part, Series, ratios
 from benchmarks.peers import version_of
-from benchmarks.revisions import ROOT, tree_of
+from benchmarks.revisions import ROOT, child, tree_of
 
 BEFORE = "8303e06"  # 0.7.0
 CASES = [("thompson", 0), ("tracker", 0), ("tracker", 20)]  # policy, context numbers
@@ -73,26 +69,7 @@ for line in sys.stdin:
     print((time.perf_counter() - begin) / pairs * 1e6, flush=True)
 """
 
-Ask = Callable[[str, int, int], float]
-
-
-@contextmanager
-def child(kind: str, tree: Path) -> Iterator[Ask]:
-    """A process with the code of a tree; asked, it says how many microseconds a pair takes."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    environment = os.environ | {"PYTHONPATH": str(tree)}
-    process = subprocess.Popen([sys.executable, "-c", CHILD], env=environment, cwd=tree, **pipes)
-
-    def ask(policy: str, context: int, pairs: int) -> float:
-        process.stdin.write(json.dumps([kind, policy, context, pairs]) + "\n")
-        process.stdin.flush()
-        return float(process.stdout.readline())
-
-    try:
-        yield ask
-    finally:
-        process.stdin.close()
-        process.wait()
+Ask = Callable[[str], float]
 
 
 def take_turns(asks: dict[str, Ask], pairs: int) -> dict[str, list[float]]:
@@ -102,7 +79,8 @@ def take_turns(asks: dict[str, Ask], pairs: int) -> dict[str, list[float]]:
         for repeat in range(REPEATS + 1):
             for who, ask in asks.items():
                 name = named(who, policy, context)
-                taken = ask(policy, context, pairs)
+                kind = "pareto" if who == PARETO else "agent"
+                taken = ask(json.dumps([kind, policy, context, pairs]))
                 if repeat:  # the first is to warm up
                     found.setdefault(name, []).append(taken)
                     print(f"  {repeat}/{REPEATS}  {taken:8.1f} us  {name}", flush=True)
@@ -118,9 +96,9 @@ def single_pairs(short: bool) -> Part:
     with ExitStack() as stack:
         old = stack.enter_context(tree_of(BEFORE))
         asks = {
-            "Agent": stack.enter_context(child("agent", ROOT)),
-            "Agent of 0.7.0": stack.enter_context(child("agent", old)),
-            PARETO: stack.enter_context(child("pareto", ROOT)),
+            "Agent": stack.enter_context(child(CHILD, ROOT)),
+            "Agent of 0.7.0": stack.enter_context(child(CHILD, old)),
+            PARETO: stack.enter_context(child(CHILD, ROOT)),
         }
         found = take_turns(asks, 200 if short else 3000)
     goals = []

@@ -61,11 +61,11 @@ def tree_of(revision: str) -> Iterator[Path]:
 
 
 @contextmanager
-def library(tree: Path, cache: str) -> Iterator[Callable[[str], float]]:
-    """A process with the code of a tree; given a line, it says how long it took."""
-    environment = os.environ | {"PYTHONPATH": str(tree), "JAX_COMPILATION_CACHE_DIR": cache}
+def child(code: str, tree: Path, **variables: str) -> Iterator[Callable[[str], float]]:
+    """A process that runs this code beside that of a tree; given a line, it answers a number."""
+    environment = os.environ | {"PYTHONPATH": str(tree)} | variables
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, "-c", CHILD], env=environment, cwd=tree, **pipes)
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=tree, **pipes)
 
     def ask(line: str) -> float:
         process.stdin.write(f"{line}\n")
@@ -112,7 +112,10 @@ def compare_libraries(trees: list[Path], starts: int, slices: int) -> None:
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(starts):
             with ExitStack() as stack:
-                asks = [stack.enter_context(library(tree, cache)) for tree in trees]
+                asks = [
+                    stack.enter_context(child(CHILD, tree, JAX_COMPILATION_CACHE_DIR=cache))
+                    for tree in trees
+                ]
                 for line in lines:
                     turns = [lambda ask=ask, line=line: ask(line) for ask in asks]
                     taken[line] += take_slices(turns, slices)
