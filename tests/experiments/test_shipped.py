@@ -120,7 +120,7 @@ def test_a_name_and_its_file_are_the_same(name: str) -> None:
             6,
         ),
         (["figure_3a", "figure_3b"], {"horizon": 10_000, "measure": "regret"}, 6),
-        (["figure_4"], {"runs": 10, "horizon": 30_000, "measure": "policy_regret"}, 7),
+        (["figure_4"], {"runs": 100, "horizon": 30_000, "measure": "policy_regret"}, 7),
         (["figure_5", "figure_6"], {"horizon": 10_000, "measure": "regret"}, 1),
     ],
 )
