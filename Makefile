@@ -25,19 +25,19 @@ demo: .venv/installed  ## set up, run every figure of the paper small, write the
 reproduce: .venv/installed  ## run every figure of the paper at full size; goes on where it was
 	$(BIN)/driftbandits reproduce
 
-paper: reproduce  ## publish the full-size reproduction in docs/paper and the README
+paper: reproduce  ## publish the full-size reproduction in docs/evidence/paper and the README
 	$(BIN)/python -m tools.publish.paper
 
-field: .venv/installed  ## compare all policies on all problems, publish it in docs/field and the README
+field: .venv/installed  ## compare all policies on all problems, publish it in docs/evidence/field and the README
 	$(BIN)/driftbandits run field
 	$(BIN)/python -m tools.publish.field
 
-tracker: .venv/installed  ## measure the tracker against all policies, publish it in docs/tracker and the README
+tracker: .venv/installed  ## measure the tracker against all policies, publish it in docs/evidence/tracker and the README
 	$(BIN)/driftbandits run tracker
 	$(BIN)/python -m tools.publish.tracker_evidence
 
-calibration: .venv/installed  ## count how often our intervals and verdicts are right, for docs/calibration.md
-	$(BIN)/python -m tools.calibration > docs/calibration.md
+calibration: .venv/installed  ## count how often our intervals and verdicts are right, for docs/explanation/calibration.md
+	$(BIN)/python -m tools.calibration > docs/explanation/calibration.md
 
 docs: .venv/installed  ## write the pages of policies and environments anew
 	$(BIN)/python -m tools.publish.pages

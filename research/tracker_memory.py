@@ -2,7 +2,7 @@
 
 Two of the problems, `echo` and `rhythm`, are there for a memory to win.
 
-python -m research.tracker_memory           # prints a page; docs/tracker/memory.md keeps it
+python -m research.tracker_memory           # prints docs/evidence/tracker/memory.md
 python -m research.tracker_memory --short   # the table of the two for a memory, small
 """
 

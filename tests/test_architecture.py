@@ -168,7 +168,7 @@ def test_version_is_in_the_changelog() -> None:
 
 
 def test_every_dependency_is_explained_and_constrained() -> None:
-    explained = (ROOT / "docs" / "dependencies.md").read_text()
+    explained = (ROOT / "docs" / "reference" / "dependencies.md").read_text()
     constrained = (ROOT / "constraints.txt").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]

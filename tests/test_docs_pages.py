@@ -9,7 +9,7 @@ from driftbandits.catalogue import explain
 from driftbandits.choice import settings_of
 from tools.publish.pages import pages as found
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "reference"
 TABLES = {**POLICIES, **ENVIRONMENTS, **TRANSFORMATIONS}
 
 

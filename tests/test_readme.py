@@ -63,7 +63,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_verdicts_are_those_of_the_full_size_run() -> None:
-    claims = json.loads((ROOT / "docs" / "paper" / "claims.json").read_text())
+    claims = json.loads((ROOT / "docs" / "evidence" / "paper" / "claims.json").read_text())
     assert verdict_table(claims) in README
     shipped_claims = [
         (experiment.name, claim["text"])
@@ -76,7 +76,7 @@ def test_verdicts_are_those_of_the_full_size_run() -> None:
 @pytest.mark.parametrize("name", [name for name in shipped() if name.startswith("paper/")])
 def test_the_full_size_run_is_that_of_the_shipped_file(name: str) -> None:
     experiment = read_experiment(name)
-    folder = ROOT / "docs" / "paper" / experiment.name
+    folder = ROOT / "docs" / "evidence" / "paper" / experiment.name
     published = experiment_from(
         experiment.name, json.loads((folder / "experiment.json").read_text())
     )
@@ -86,7 +86,7 @@ def test_the_full_size_run_is_that_of_the_shipped_file(name: str) -> None:
 
 
 def test_docs_name_every_key_and_kind_of_claim() -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text()
+    text = (ROOT / "docs" / "reference" / "experiment_files.md").read_text()
     for word in [
         *KEYS,
         *KINDS,
@@ -98,7 +98,7 @@ def test_docs_name_every_key_and_kind_of_claim() -> None:
 
 
 def test_the_example_of_the_docs_can_be_run(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "experiments.md").read_text()
+    text = (ROOT / "docs" / "reference" / "experiment_files.md").read_text()
     (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.toml").write_text(example)
     assert read_experiment(tmp_path / "mine.toml").claims

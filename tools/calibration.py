@@ -1,4 +1,4 @@
-"""How often intervals and verdicts are right: `make calibration` writes it to docs/calibration.md.
+"""How often intervals and verdicts are right: `make calibration` writes the page from it.
 
 Draws experiments of known mean, and counts in how many the 95% interval of each method holds it,
 and how wide it is. Then experiments for claims of which it is known whether they hold. The seed is
@@ -247,8 +247,8 @@ PAGE = """# How far to trust an interval and a verdict
 
 `make calibration` draws experiments whose truth is known, and counts how often our 95% intervals
 and verdicts are right. The last column of each table is what the library uses; the others are what
-it used up to version 0.10, and what else was tried. [experiments.md](experiments.md#claims) says
-how verdicts are made.
+it used up to version 0.10, and what else was tried. [Experiment
+files](../reference/experiment_files.md#claims) says how verdicts are made.
 
 ## Intervals
 """

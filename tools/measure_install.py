@@ -1,6 +1,6 @@
 """How large an install is: the wheel in empty environments, as base and with all extras.
 
-python -m tools.measure_install prints the table of docs/dependencies.md.
+python -m tools.measure_install prints the table of docs/reference/dependencies.md.
 """
 
 import shutil

@@ -1,6 +1,7 @@
 """Experiments as files, read and checked before anything runs.
 
-`docs/experiments.md` describes every key. An error names the file, the key, the rule and the value.
+`docs/reference/experiment_files.md` describes every key. An error names the file, the key, the
+rule and the value.
 """
 
 import tomllib

@@ -8,7 +8,7 @@ skewness by transformation", corrects it by the sample's skewness:
 
 Where a heavy tail only seems skewed, as in differences of policies, that draws in the wrong end. So
 each end is the farther one of the two, but at most FARTHEST times as far out as Student's.
-docs/calibration.md compares it with others.
+docs/explanation/calibration.md compares it with others.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Runs as Polars frames, a row for each run and recorded time; docs/results.md has the columns."""
+"""Runs as Polars frames, a row for each run and recorded time.
+
+docs/reference/results.md has the columns.
+"""
 
 import numpy as np
 import polars as pl

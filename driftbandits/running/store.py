@@ -1,6 +1,6 @@
 """Results on disk, a folder for each experiment.
 
-DIR/<experiment>/results.parquet      all runs of all lines; `docs/results.md` has the columns
+DIR/<experiment>/results.parquet      all runs of all lines (docs/reference/results.md)
 DIR/<experiment>/experiment.json, provenance.json, claims.json
 """
 

@@ -1,4 +1,4 @@
-"""The public face of an agent is small, and docs/agent.md shows all of it."""
+"""The public face of an agent is small, and docs/how_to/agent.md shows all of it."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ import pytest
 from driftbandits import Agent
 from driftbandits.agents.settings import AgentSettings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "agent.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "agent.md").read_text()
 MEMBERS = [name for name in dir(Agent) if not name.startswith("_")]
 
 

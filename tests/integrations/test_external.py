@@ -29,7 +29,7 @@ from driftbandits.extras import needs
 
 COINS = "bernoulli(num_arms=4)"
 TURNS = "bernoulli(num_arms=4, sleeping=[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])"
-DOCS = Path(__file__).parents[2] / "docs" / "integrations.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how_to" / "other_libraries.md"
 
 
 class Replay:

@@ -12,7 +12,7 @@ from tests.conftest import BROWSER
 from tests.report.test_report import BOUND, DISCS, SWEPT, WORLDS
 from tests.running.test_runner import tiny
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "paper" / "report.html"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "evidence" / "paper" / "report.html"
 
 # Measures the page from within and leaves what it found in its title.
 PROBE = """<script>addEventListener("load", () => {

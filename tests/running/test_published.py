@@ -13,7 +13,7 @@ import pytest
 from driftbandits import Results, compare, paired_difference
 from tests.conftest import SOAK
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "paper"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "evidence" / "paper"
 INFINITY = float("inf")
 RUNS = 20 if SOAK else 4  # of networks
 MANY = 192 if SOAK else 64  # of the others

@@ -19,7 +19,7 @@ from driftbandits.service.server import lock_folder
 from tests.browser import eventually
 from tests.service.serving import STARTING, ask, free_port, mounted
 
-DOCS = Path(__file__).parents[2] / "docs" / "service.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how_to" / "run_the_service.md"
 SHOP = {"name": "shop", "arms": ["red", "green"], "policy": "thompson", "seed": 1}
 
 

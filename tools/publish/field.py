@@ -1,4 +1,4 @@
-"""Publishes a finished run of the field: results/field to docs/field, the best to the README.
+"""Publishes a finished run of the field: results/field to docs/evidence/field.
 
 driftbandits run field      # goes on where it was
 make field                  # both
@@ -21,7 +21,7 @@ from tools.publish.marks import with_table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "results" / "field"
-TARGET = ROOT / "docs" / "field"
+TARGET = ROOT / "docs" / "evidence" / "field"
 README = ROOT / "README.md"
 FILES = ["figure.png", "curves.png", "ranking.csv", "table.csv", "experiment.json"]
 SHOWN = 5  # of a ranking, in the README
@@ -84,12 +84,13 @@ def section(results: Results, place: Path) -> list[str]:
 
 
 def page(places: list[Path]) -> str:
-    """docs/field/README.md."""
+    """docs/evidence/field/README.md."""
     parts = [
         "# The field\n",
         "All policies on every kind of problem, run by `driftbandits run field` and published by",
         "`make field`. No correction is made for the number of comparisons.",
-        "[choosing.md](../choosing.md) draws conclusions, [experiments.md](../experiments.md) says",
+        "[Choosing a policy](../../how_to/choose_a_policy.md) draws conclusions,",
+        "[experiment files](../../reference/experiment_files.md) says",
         "how ranks, wins and the heat map are made. Ranks: mean over the problems of the rank by",
         "mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over",
         "all problems, by a paired test at 95%.\n",

@@ -112,7 +112,7 @@ def write(short: bool) -> None:
 
 def publish(parts: list[Part]) -> None:
     """The goals in the docs, and some of them in the README."""
-    target = ROOT / "docs" / "performance.md"
+    target = ROOT / "docs" / "explanation" / "performance.md"
     target.write_text(with_table(target.read_text(), "goals", goals_table(parts)))
     readme = ROOT / "README.md"
     best = headline([goal for part in parts for goal in part.goals])

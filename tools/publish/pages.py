@@ -7,7 +7,7 @@ from tools.layers import as_markdown
 from tools.publish.marks import with_table
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+REFERENCE = ROOT / "docs" / "reference"
 DEFAULT = "tracker"  # of the policies, the one to start with
 INTRO = "Each page is what `driftbandits explain NAME` prints; `make docs` writes them.\n"
 
@@ -17,18 +17,20 @@ def pages() -> dict[Path, str]:
     policies = functions_of("policies", "POLICIES")
     worlds = functions_of("environments", "ENVIRONMENTS")
     changes = functions_of("environments", "TRANSFORMATIONS")
-    texts = {DOCS / "policies" / f"{name}.md": explain(name) for name in policies}
-    texts |= {DOCS / "environments" / f"{name}.md": explain(name) for name in worlds | changes}
+    texts = {REFERENCE / "policies" / f"{name}.md": explain(name) for name in policies}
+    texts |= {REFERENCE / "environments" / f"{name}.md": explain(name) for name in worlds | changes}
     contextual = {
         name: entry
         for name, entry in policies.items()
-        if IGNORES not in texts[DOCS / "policies" / f"{name}.md"] and name != DEFAULT
+        if IGNORES not in texts[REFERENCE / "policies" / f"{name}.md"] and name != DEFAULT
     }
     start = {DEFAULT: policies.pop(DEFAULT)}
     free = {name: entry for name, entry in policies.items() if name not in contextual}
     groups = {"With or without a context: the default": start, "Context-free": free}
-    texts[DOCS / "policies" / "README.md"] = index("Policies", groups | {"Contextual": contextual})
-    texts[DOCS / "environments" / "README.md"] = index(
+    texts[REFERENCE / "policies" / "README.md"] = index(
+        "Policies", groups | {"Contextual": contextual}
+    )
+    texts[REFERENCE / "environments" / "README.md"] = index(
         "Environments", {"Environments": worlds, "Transformations of any environment": changes}
     )
     return texts
@@ -50,7 +52,7 @@ def write_map() -> None:
 def main() -> None:
     write_map()
     found = pages()
-    for path in (*DOCS.glob("policies/*.md"), *DOCS.glob("environments/*.md")):
+    for path in (*REFERENCE.glob("policies/*.md"), *REFERENCE.glob("environments/*.md")):
         if path not in found:
             path.unlink()
     for path, text in found.items():

@@ -1,4 +1,4 @@
-"""Publishes a finished reproduction: results/paper to docs/paper, and its verdicts to the README.
+"""Publishes a finished reproduction: results/paper to docs/evidence/paper and the README.
 
 make reproduce     # an hour or two on two cores; goes on where it was
 make paper         # this
@@ -18,7 +18,7 @@ from tools.publish.marks import with_table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "results" / "paper"
-TARGET = ROOT / "docs" / "paper"
+TARGET = ROOT / "docs" / "evidence" / "paper"
 README = ROOT / "README.md"
 FILES = ["figure.png", "table.csv", "curves.csv", "experiment.json", "provenance.json"]
 
@@ -33,15 +33,15 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
 
 
 def page(claims: list[dict[str, Any]]) -> str:
-    """docs/paper/README.md."""
+    """docs/evidence/paper/README.md."""
     parts = [
         "# The paper, reproduced",
         "",
         "Every figure and claim of Rotman & Wolf (2023), run at full size by `make reproduce`",
         "and published by `make paper`. [report.html](report.html) is the report (download it",
         "and open it in a browser); [claims.json](claims.json) has every verdict with its numbers.",
-        "[docs/readings.md](../readings.md) says where our reading of the paper is a choice,",
-        "[docs/experiments.md](../experiments.md) how verdicts are made.",
+        "[The Recurrent Bandit](../../explanation/recurrent_bandit.md) says how we read the paper,",
+        "[Experiment files](../../reference/experiment_files.md) says how verdicts are made.",
         "",
         verdict_table(claims),
     ]

@@ -1,6 +1,6 @@
 """Takes the picture of the service's page: a real service, its simulated customer, a real browser.
 
-python -m tools.publish.service_picture     # docs/service/page.png, about two minutes
+python -m tools.publish.service_picture     # docs/pictures/service.png, about two minutes
 """
 
 import base64
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.browser import Chromium, Tab
 from tests.service.serving import served
 
-TARGET = Path(__file__).parents[2] / "docs" / "service" / "page.png"
+TARGET = Path(__file__).parents[2] / "docs" / "pictures" / "service.png"
 WIDTH, HEIGHT = 1100, 1270
 SECONDS = 90  # in which the best arm changes four times
 

@@ -1,4 +1,4 @@
-"""Publishes finished runs of the tracker's experiments: docs/tracker, and the README's headline.
+"""Publishes finished runs of the tracker's experiments in docs/evidence/tracker and the README.
 
 driftbandits run tracker     # goes on where it was
 make tracker                 # both
@@ -23,7 +23,7 @@ from tools.publish.marks import with_table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "results" / "tracker"
-TARGET = ROOT / "docs" / "tracker"
+TARGET = ROOT / "docs" / "evidence" / "tracker"
 README = ROOT / "README.md"
 OURS, UNIFORM = "tracker", "uniform"
 ORDER = [
@@ -208,8 +208,9 @@ def page(sections: list[str], slow: list[str], tried: list[str]) -> str:
     parts = [
         "# The tracker's evidence\n",
         "Made by `driftbandits run tracker`, published by `make tracker`;",
-        "[tracker.md](../tracker.md) says what it is. One setting of `tracker` against every other",
-        "policy of the table, each as it comes and with its best settings in hindsight: chosen for",
+        "[The tracker](../../explanation/tracker.md) says what it is. One setting of `tracker`",
+        "against every other policy of the table, each as it comes and with its best settings in",
+        "hindsight: chosen for",
         "each problem on the runs that are shown. The claim is that it is below all of them; one",
         "that is surely lower refutes it. No correction is made for the number of comparisons.",
         "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are beside it",
@@ -228,7 +229,8 @@ def counted(groups: list[Row]) -> str:
     )
     return (
         f"Of {len(groups)} problems its mean regret is the lowest on {lower}, against all but the "
-        "[slow policies](docs/tracker/README.md#slow-policies), with settings chosen in hindsight."
+        "[slow policies](docs/evidence/tracker/README.md#slow-policies), "
+        "with settings chosen in hindsight."
         f" Counting only differences that a 95% interval confirms, it is lower on {holds}, another "
         f"policy is lower on {fails}, and {undecided} are undecided.\n"
     )

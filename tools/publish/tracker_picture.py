@@ -1,4 +1,4 @@
-"""Draws docs/tracker/weights.png: what the tracker believes while a world rests, jumps and drifts.
+"""Draws tracker_weights.png: what the tracker believes while a world rests, jumps and drifts.
 
 `python -m tools.publish.tracker_picture` lets it pull once in a world of three arms and looks at
 its state after every step.
@@ -22,7 +22,7 @@ from driftbandits.policies.tracker.state import TrackerState
 from driftbandits.report.curves import apart, save, styled
 from driftbandits.report.style import OTHERS
 
-TARGET = Path(__file__).parents[2] / "docs" / "tracker" / "weights.png"
+TARGET = Path(__file__).parents[2] / "docs" / "pictures" / "tracker_weights.png"
 SEED = 3
 JUMP, DRIFT, END = 3000, 6000, 9000
 NOISE = 0.3

@@ -14,8 +14,8 @@ is pulled `first_pulls` times first. With a context, a second bank adds random F
 the context to z; a gate follows the index of one bank or the other with the probability that it
 pays more, judged by what following each has paid.
 
-Research of our own; docs/tracker.md has the pseudocode, the reason for every constant and the
-evidence. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 1988), fixed share
+Research of our own; docs/explanation/tracker.md has the pseudocode and the reason for every
+constant. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 1988), fixed share
 (Herbster & Warmuth, 1998), spike and slab (Mitchell & Beauchamp, 1988), inverse gap weighting (Abe
 & Long, 1999), random Fourier features (Rahimi & Recht, 2007). It knows the number of arms and the
 dimension of the context, but not the horizon, the scale or noise of the rewards, or how they drift.
@@ -25,7 +25,7 @@ that becomes available late starts from the mean of all rewards. A reward counts
 deviations from the mean (a single one that is worse is not learned from), and a context number as
 at most 30 times its root mean square. Time and memory grow with num_arms times the square of the
 context's dimension plus 17; with more than 32 context numbers the filters know variances without
-covariances, and time and memory grow with the dimension itself, for more regret (docs/tracker.md).
+covariances, and time and memory grow with the dimension itself, for more regret.
 
 Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
 rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do

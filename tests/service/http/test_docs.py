@@ -26,7 +26,10 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(("name", "runs"), [("service", 26), ("rewards", 8), ("log", 4)])
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("how_to/run_the_service", 26), ("how_to/late_rewards", 8), ("reference/log", 4)],
+)
 def test_examples_run_in_order(
     name: str, runs: int, place: Place, monkeypatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,14 +52,14 @@ def test_examples_run_in_order(
             assert said or "asgi_app" in block  # which only defines an application
             ran += 1
     assert ran == runs
-    if name == "log":
+    if name == "reference/log":
         (figure,) = re.findall(r"It prints `([^`]+)`", text)
         assert figure in said
         assert "mean weight 0.973" in said
 
 
 def test_every_refusal_and_every_metric_is_explained(place: Place) -> None:
-    text = (DOCS / "service.md").read_text()
+    text = (DOCS / "how_to" / "run_the_service.md").read_text()
     source = "".join(path.read_text() for path in SOURCES.rglob("*.py"))
     codes = set(re.findall(r'ApiError\(\s*(?:\d+),\s*"(\w+)"', source))
     assert len(codes) >= 17
@@ -69,7 +72,7 @@ def test_every_refusal_and_every_metric_is_explained(place: Place) -> None:
 
 
 def test_limits_are_those_of_the_code() -> None:
-    text = (DOCS / "service.md").read_text()
+    text = (DOCS / "how_to" / "run_the_service.md").read_text()
     assert (
         f"{DEFAULT_LIMITS.body_bytes:,} bytes, within {DEFAULT_LIMITS.body_seconds:g} seconds"
         in text
@@ -79,9 +82,9 @@ def test_limits_are_those_of_the_code() -> None:
     assert f"| {AT_ONCE} per worker, which share two threads" in text
 
 
-@pytest.mark.parametrize("name", ["service", "rewards", "log"])
+@pytest.mark.parametrize("name", ["how_to/run_the_service", "how_to/late_rewards", "reference/log"])
 def test_links_lead_somewhere(name: str) -> None:
     text = (DOCS / f"{name}.md").read_text()
     links = re.findall(r"\]\(([^)#]+)", text)
     assert links
-    assert [link for link in links if not (DOCS / link).exists()] == []
+    assert [link for link in links if not ((DOCS / name).parent / link).exists()] == []
