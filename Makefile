@@ -39,8 +39,10 @@ tracker: .venv/installed  ## measure the tracker against all policies, publish i
 calibration: .venv/installed  ## count how often our intervals and verdicts are right, for docs/explanation/calibration.md
 	$(BIN)/python -m tools.calibration > docs/explanation/calibration.md
 
-docs: .venv/installed  ## write the pages of policies and environments anew
+docs: .venv/documented  ## write the generated pages, build the site into site/ and check its links
 	$(BIN)/python -m tools.publish.pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser."
 
 test: .venv/tested $(if $(CI),browser hosts)  ## set up, check format, lint and types, run all tests with coverage
 	$(BIN)/ruff format --check .
@@ -84,7 +86,7 @@ bench: .venv/benched  ## measure the speed beside others (about 45 minutes, on a
 	$(BIN)/python -m tools.publish.measurements
 
 clean:  ## remove what was made
-	rm -rf .venv results .mypy_cache .pytest_cache .ruff_cache .coverage*
+	rm -rf .venv results site .mypy_cache .pytest_cache .ruff_cache .coverage*
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -100,6 +102,11 @@ clean:  ## remove what was made
 .venv/tested: .venv/python pyproject.toml constraints.txt
 	@echo "Installing driftbandits and what its tests need into .venv (about 1.7 GB) ..."
 	@$(PIP) -e ".[test]"
+	@touch .venv/installed .venv/documented $@
+
+.venv/documented: .venv/python pyproject.toml constraints.txt
+	@echo "Installing driftbandits and what its site needs into .venv (about 1.1 GB) ..."
+	@$(PIP) -e ".[service,report,docs]"
 	@touch .venv/installed $@
 
 .venv/benched: .venv/installed

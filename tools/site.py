@@ -1,25 +1,64 @@
-"""What `mkdocs build` adds to the pages in docs/: the changelog, notebooks and llms.txt."""
+"""What `mkdocs build` adds to the pages in docs/: changelog, notebooks, Markdown, llms.txt."""
 
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
+from mkdocs.structure.pages import Page
 
 from tools.publish.notebooks import notebook_of
 
 ROOT = Path(__file__).parents[1]
-TUTORIALS = "tutorials/"
+
+_pages: list[Page] = []  # in the order of the navigation
+
+
+def is_tutorial(file: File) -> bool:
+    return file.src_uri.startswith("tutorials/") and file.name != "index"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page in [*files.documentation_pages()]:
-        if page.src_uri.startswith(TUTORIALS) and page.name != "index":
+        if is_tutorial(page):
             target = page.src_uri.removesuffix(".md") + ".ipynb"
             files.append(File.generated(config, target, content=notebook_of(page.content_string)))
-    files.append(File.generated(config, "changelog.md", content=changelog()))
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        files.append(File.generated(config, name.lower(), content=from_root(name)))
     return files
 
 
-def changelog() -> str:
-    """As in the repository, with links from here."""
-    return (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
+def from_root(name: str) -> str:
+    """A page of the repository, with its links as they are from the site."""
+    text = (ROOT / name).read_text().replace("](docs/", "](")
+    for other in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        text = text.replace(f"]({other}", f"]({other.lower()}")
+    return text
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    _pages[:] = nav.pages
+    return nav
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if is_tutorial(page.file):
+        notebook = f"{Path(page.file.src_uri).stem}.ipynb"
+        heading, _, rest = markdown.partition("\n")
+        markdown = f"{heading}\n\n[Download this page as a notebook]({notebook})\n{rest}"
+    return markdown
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Pages as Markdown, and a list of them, for language models (llmstxt.org)."""
+    site = Path(config.site_dir)
+    lines = [f"# {config.site_name}\n", f"> {config.site_description}\n"]
+    section = ""
+    for page in _pages:
+        top = page.ancestors[-1].title if page.ancestors else ""
+        if top != section:
+            lines.append(f"\n## {top}\n")
+            section = top
+        (site / page.file.src_uri).write_text(page.markdown or "")
+        lines.append(f"- [{page.title}]({page.file.src_uri})")
+    (site / "llms.txt").write_text("\n".join(lines) + "\n")
