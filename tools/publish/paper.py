@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "results" / "paper"
 TARGET = ROOT / "docs" / "evidence" / "paper"
 README = ROOT / "README.md"
+EXPLAINED = ROOT / "docs" / "explanation" / "recurrent_bandit.md"
 FILES = ["figure.png", "table.csv", "curves.csv", "experiment.json", "provenance.json"]
 VERDICTS = ["holds", "does not hold", "undecided"]
 FEWER_RUNS = {"figure_4": 10}  # as many as the paper has, where ours has more
@@ -66,6 +67,17 @@ def with_fewer_runs(results: Results, runs: int) -> str:
     for few, all_runs in zip(claims, results.claims, strict=True):
         rows.append(f"| {few['text']} | {verdict_text(few)} | {verdict_text(all_runs)} |")
     return "\n".join(rows) + "\n"
+
+
+def found(claims: list[dict[str, Any]]) -> str:
+    """The claims by verdict, as Markdown."""
+    parts = []
+    for verdict in VERDICTS:
+        chosen = [claim for claim in claims if claim["verdict"] == verdict]
+        heading = f"**{verdict.capitalize()}** ({len(chosen)} of {len(claims)} claims):\n"
+        lines = [f"- {name_of(claim)}: {claim['text']}" for claim in chosen]
+        parts.append("\n".join([heading, *lines]) + "\n")
+    return "\n".join(parts)
 
 
 def section(place: Path) -> list[str]:
@@ -119,7 +131,8 @@ def main() -> None:
     (TARGET / "README.md").write_text(page(claims))
     write_stamp(TARGET, [read_results(place) for place in finished(SOURCE)])
     README.write_text(with_table(README.read_text(), "verdicts", count_table(claims)))
-    print(f"written: {TARGET.relative_to(ROOT)} and the table in {README.name}")
+    EXPLAINED.write_text(with_table(EXPLAINED.read_text(), "found", found(claims)))
+    print(f"written: {TARGET.relative_to(ROOT)}, {README.name} and {EXPLAINED.name}")
 
 
 if __name__ == "__main__":
