@@ -34,8 +34,19 @@ ENVIRONMENTS: Factories[Environment] = Factories(
         "table",
     ],
 )
+"""The environments by name: a mapping from a name to the function that builds the environment.
 
-# Each is also a setting of every environment: sinusoidal(max_consecutive=10).
+Assign to it to use an environment of your own by name, for example in `compare`.
+
+Example:
+    ```python
+    from driftbandits import ENVIRONMENTS
+
+    print(list(ENVIRONMENTS)[:3])
+    environment = ENVIRONMENTS["bernoulli"](num_arms=3)
+    ```
+"""
+
 TRANSFORMATIONS: Factories[Environment] = Factories(
     __name__,
     [
@@ -48,13 +59,42 @@ TRANSFORMATIONS: Factories[Environment] = Factories(
         "fatigue",
     ],
 )
+"""The transformations by name; each is also a setting of every environment.
+
+A transformation takes an environment and one value, and gives another environment.
+
+Example:
+    ```python
+    from driftbandits import TRANSFORMATIONS, build_environment
+
+    tiring = TRANSFORMATIONS["fatigue"](build_environment("bernoulli"), 0.9)
+    same = build_environment("bernoulli(fatigue=0.9)")
+    ```
+"""
 
 
 def build_environment(text: str) -> Environment:
-    """The environment that e.g. "sinusoidal(max_consecutive=10)" names.
+    """Builds the environment that a text names.
 
-    Transformations are applied in the order written. The same text gives the same object, until a
-    file that it names is written again.
+    Args:
+        text: A name, or a name with settings and transformations: `sinusoidal`,
+            `sinusoidal(period=2000, max_consecutive=10)`. Transformations are applied in the order
+            written.
+
+    Returns:
+        The environment. The same text gives the same object, until a file that it names is
+        rewritten.
+
+    Raises:
+        InputError: The name or a setting is unknown, or a value is out of range.
+
+    Example:
+        ```python
+        from driftbandits import build_environment
+
+        environment = build_environment("sinusoidal(num_arms=3, max_consecutive=10)")
+        print(environment.spec)
+        ```
     """
     choice = parse("environment", text)
     file = choice.settings.get("file")
@@ -63,7 +103,7 @@ def build_environment(text: str) -> Environment:
 
 @lru_cache(maxsize=64)
 def built(text: str, stamp: tuple[object, ...]) -> Environment:
-    """Made once per text and stamp of the file in it."""
+    """Built once per text and stamp of the file in it."""
     choice = parse("environment", text)
     settings = dict(choice.settings)
     transformations = {

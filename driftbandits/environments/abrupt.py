@@ -1,13 +1,18 @@
-"""Bernoulli arms whose means are all redrawn at change points.
+"""Abrupt changes: Bernoulli arms whose means are all redrawn now and then.
 
     theta_k ~ U(0, 1);   before each later step, with probability hazard: all theta_k ~ U(0, 1) anew
 
-Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems",
-have the moments given; a constant hazard is that of Mellor & Shapiro (2013), "Thompson sampling in
-switching environments with Bayesian online change detection", where all arms switch together.
+Steps count from 0: with times=[1000] the first step with new means is step 1000, after 1000 pulls.
 
-Examples: a market after a news item, a page after a redesign. What was known is worthless. Steps
-count from 0: with times=[1000] the step 1000, after 1000 pulls, is the first with new means.
+Examples: a market after a news item, a page after a redesign.
+
+Paper: Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit
+problems", where the moments are given. The constant hazard is that of Mellor & Shapiro (2013),
+"Thompson sampling in switching environments with Bayesian online change detection", where all arms
+switch together.
+
+Use it when you want to see how fast a policy recovers after everything it knew became worthless.
+Not when changes are gradual: see `random_walk` or `trending`.
 """
 
 from itertools import pairwise
@@ -33,12 +38,12 @@ class AbruptState(NamedTuple):
 def abrupt(
     *, num_arms: int = 10, hazard: float = 0.0005, times: list[int] | None = None
 ) -> Environment:
-    """Bernoulli arms whose means are all redrawn now and then, with a hazard or at given times.
+    """Bernoulli arms whose means are all redrawn now and then, at random or given times.
 
     Args:
-        num_arms: how many arms.
-        hazard: probability of a redraw before each step.
-        times: the steps (from 1 on, rising) before which there is a redraw, in place of the hazard.
+        num_arms: Number of arms.
+        hazard: Probability of a redraw before each step.
+        times: Steps before which there is a redraw, rising and from 1 on, instead of the hazard.
     """
     check.integer(num_arms=num_arms)
     check.probability(hazard=hazard)

@@ -1,8 +1,13 @@
-"""The stationary Bernoulli bandit.
+"""Bernoulli arms: each pays 1 with a probability that never changes, else 0.
 
     theta_k ~ U(0, 1) once per run;  reward_k ~ Bernoulli(theta_k)
 
-Rotman & Wolf (2023), section 4, "Bernoulli Multi-Arm Bandit".
+Examples: click-through rates that do not drift.
+
+Paper: Rotman & Wolf (2023), section 4, "Bernoulli Multi-Arm Bandit".
+
+Use it as the problem without drift: what does a policy made for drift lose here? Not to test
+forgetting: see `sinusoidal` or `abrupt`.
 """
 
 import jax
@@ -14,10 +19,10 @@ from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
 
 
 def bernoulli(*, num_arms: int = 10) -> Environment:
-    """Stationary Bernoulli arms: theta ~ U(0, 1) per run.
+    """Bernoulli arms that do not drift: theta ~ U(0, 1) per run.
 
     Args:
-        num_arms: how many arms.
+        num_arms: Number of arms.
     """
     check.integer(num_arms=num_arms)
 

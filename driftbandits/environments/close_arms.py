@@ -1,14 +1,18 @@
-"""Bernoulli arms, one of which is slightly better than the others.
+"""Close arms: Bernoulli arms, one of which is slightly better than the others.
 
     theta_k = level + gap for one arm, drawn once per run, and level for all others
-    with `every`, after so many steps another arm is the better one, all others alike
+    with `every`: after that many steps another arm, drawn uniformly, is the better one
 
-The hard case of the lower bounds: Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic
-multiarmed bandit problem", where one arm is better by a small gap; with switches it is that of
-Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems".
+Steps count from 0.
 
-Example: versions of a page that hardly differ, so that it takes many visitors to tell. Steps count
-from 0.
+Example: versions of a page that hardly differ, so it takes many visitors to tell them apart.
+
+Paper: Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem",
+where it is the hard case of the lower bound. With switches it is that of Garivier & Moulines
+(2011), "On upper-confidence bound policies for switching bandit problems".
+
+Use it when you want to see how many pulls a policy needs for a small difference. Not when the size
+of the differences should vary: see `bernoulli`.
 """
 
 from typing import NamedTuple
@@ -35,10 +39,10 @@ def close_arms(
     """Bernoulli arms, one of which is better than the others by a small gap.
 
     Args:
-        num_arms: how many arms, at least two.
-        level: mean of all arms but one.
-        gap: by how much that one is better.
-        every: steps after which another arm is the better one; by default never.
+        num_arms: Number of arms, at least two.
+        level: Mean of all arms but one.
+        gap: How much better that one is.
+        every: Steps after which another arm is the better one; by default never.
     """
     check.integer(num_arms=num_arms, at_least=2)
     check.probability(level=level)

@@ -1,14 +1,19 @@
-"""Rewards that arrive later, for any environment.
+"""Delayed rewards: the rewards of any environment arrive later, or never.
 
     delayed=100                          every reward 100 steps after its pull
     delayed="geometric(mean=100)"        each after its own time, at most 20 means
     delayed="never(share=0.1)"           at once, but a tenth of them never
 
-All of them take `share`, the share of rewards that never arrive. Examples: clicks that are counted
-after the next decision, sales that are reported overnight. The policy goes on choosing while
-rewards are on their way, and learns from each when it arrives. The regret is counted at the pull.
-Pike-Burke, Agrawal, Szepesvari & Grunewalder (2018), "Bandits with delayed, aggregated anonymous
-feedback", describe the setting; here a reward says which pull it belongs to.
+All of them take `share`, the share of rewards that never arrive. The policy continues to choose
+while rewards are on their way, and learns from each when it arrives. The regret is counted at the
+pull.
+
+Examples: clicks that are counted after the next decision, sales that are reported overnight.
+
+Paper: Pike-Burke, Agrawal, Szepesvari & Grunewalder (2018), "Bandits with delayed, aggregated
+anonymous feedback", describe the setting. Here it is known which pull a reward belongs to.
+
+Use it when rewards take time in your application. Not when they arrive before the next decision.
 """
 
 from collections.abc import Callable
@@ -27,7 +32,12 @@ LONGEST = 20  # means: one reward in 500 million takes longer
 
 
 def delayed(environment: Environment, delay: Any) -> Environment:
-    """Rewards arrive after a constant or a geometric time, or never."""
+    """Rewards arrive after a constant or a geometric time, or never.
+
+    Args:
+        environment: The environment to change.
+        delay: A number of steps, or a choice such as `geometric(mean=100)`.
+    """
     if environment.delay is not None:
         check.fail("delayed", "given once", delay)
     if isinstance(delay, str):

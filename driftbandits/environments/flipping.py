@@ -1,10 +1,14 @@
-"""Bernoulli arms, of which the best and the worst swap places again and again.
+"""Flipping arms: Bernoulli arms whose best and worst swap their means again and again.
 
-    theta_k ~ U(0, 1) once per run;   in steps every, ..., 2 every - 1, and again in each second
-    stretch of that length, the largest and the smallest theta are swapped
+    theta_k ~ U(0, 1) once per run;   in steps every, ..., 2 every - 1, and in every second
+    stretch of that length after that, the largest and the smallest theta are swapped
 
-Examples: day and night, weekdays and weekends, fashions that come back. The best arm so far becomes
-the worst one: the worst case for a learner that never forgets. Steps count from 0.
+Steps count from 0.
+
+Examples: day and night, weekdays and weekends, fashions that come back.
+
+Use it when you want the worst case for a policy that never forgets: the best arm so far becomes the
+worst. Not when changes should not come back: see `abrupt`.
 """
 
 from typing import NamedTuple
@@ -24,11 +28,11 @@ class FlippingState(NamedTuple):
 
 
 def flipping(*, num_arms: int = 10, every: int = 1000) -> Environment:
-    """Bernoulli arms whose best and worst swap their means every so many steps.
+    """Bernoulli arms whose best and worst swap their means at regular times.
 
     Args:
-        num_arms: how many arms.
-        every: steps between two swaps.
+        num_arms: Number of arms.
+        every: Steps between two swaps.
     """
     check.integer(num_arms=num_arms, every=every)
 

@@ -1,14 +1,16 @@
-"""Bernoulli arms whose means depend on which arm was pulled just before.
+"""Following: Bernoulli arms whose means depend on which arm was pulled just before.
 
     mean_k = base_k + effect_jk,   j the arm pulled just before; effect is 0 in the first step
     base_k ~ U(effect, 1 - effect),   effect_jk ~ U(-effect, effect)   once per run
 
-An adversary with a memory of one pull, as in Arora, Dekel & Tewari (2012), "Online bandit learning
-against an adaptive adversary: from regret to policy regret", but with rewards drawn by chance.
+Examples: the order of songs, or of crops.
 
-Examples: the order of songs, or of crops. As everywhere here, the regret compares with the arm that
-is best at this moment, and so does the oracle, which is not optimal: pulling what prepares a rich
-arm may beat it.
+Paper: Arora, Dekel & Tewari (2012), "Online bandit learning against an adaptive adversary: from
+regret to policy regret". It is their adversary with a memory of one pull, but with random rewards.
+
+Use it when a pull should change what the next one pays. Not when you need the best possible
+sequence as a reference: regret and `oracle` use the arm that is best at the moment, and pulling an
+arm that prepares a rich one may beat it.
 """
 
 from typing import NamedTuple
@@ -32,8 +34,8 @@ def following(*, num_arms: int = 5, effect: float = 0.25) -> Environment:
     """Bernoulli arms whose means depend on the arm that was pulled just before.
 
     Args:
-        num_arms: how many arms.
-        effect: how much it may add or take away, at most 0.5.
+        num_arms: Number of arms.
+        effect: How much the arm before may add or take away, at most 0.5.
     """
     check.integer(num_arms=num_arms)
     if not check.is_number(effect) or not 0 <= effect <= 0.5:

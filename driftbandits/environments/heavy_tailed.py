@@ -1,16 +1,18 @@
-"""Noise with heavy tails on the rewards of any environment.
+"""Heavy tails: adds noise with heavy tails to the rewards of any environment.
 
     reward_k + deviation * sqrt((nu - 2) / nu) * T_nu;   the means stay
 
-T_nu follows Student's t distribution with nu degrees of freedom (3 unless given), made from two
+T_nu follows Student's t distribution with nu degrees of freedom (3 by default). Its standard
+deviation is `deviation`, but its moments of order nu and above are infinite. It is made from two
 uniform numbers by the rule of Bailey (1994), "Polar generation of random variates with the
-t-distribution". Its standard deviation is `deviation`, but its moments of order nu and more are
-infinite: the setting of Bubeck, Cesa-Bianchi & Lugosi (2013), "Bandits with heavy tail".
-
-`spec.noise` becomes sqrt(noise^2 + deviation^2), though no sub-Gaussian constant bounds such tails,
-and `spec.reward_range` is wider by two deviations on both sides, as with `noisy`.
+t-distribution". `spec.noise` becomes sqrt(noise^2 + deviation^2), though no sub-Gaussian constant
+bounds such tails, and `spec.reward_range` grows by two deviations on both sides, as with `noisy`.
 
 Examples: returns, sales and latencies, where most are near the mean and a few outweigh hundreds.
+
+Paper: Bubeck, Cesa-Bianchi & Lugosi (2013), "Bandits with heavy tail".
+
+Use it when outliers should occur. Not when noise should be Gaussian: see `noisy`.
 """
 
 from typing import Any
@@ -25,7 +27,12 @@ from driftbandits.numerics.added_noise import with_noise
 
 
 def heavy_tailed(environment: Environment, noise: float | list[float]) -> Environment:
-    """Adds Student's t noise of this standard deviation; a pair [deviation, nu] sets nu too."""
+    """Adds Student's t noise of this standard deviation; a pair [deviation, nu] sets nu too.
+
+    Args:
+        environment: The environment to change.
+        noise: The standard deviation, or [deviation, nu] with nu above 2.
+    """
     deviation, degrees = pair_from(noise)
     scale = deviation * ((degrees - 2) / degrees) ** 0.5
 

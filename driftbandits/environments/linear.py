@@ -1,12 +1,17 @@
-"""Arms that are linear in the context.
+"""Linear arms: the mean of each arm is linear in the context.
 
     x_t uniform on the unit sphere;   reward_k = theta_k' x_t + deviation * N(0, 1)
     theta_k uniform on the unit sphere, once per run
 
-Each arm has coefficients of its own, as in the disjoint model of Li, Chu, Langford & Schapire
-(2010), "A contextual-bandit approach to personalized news article recommendation".
+Each arm has its own coefficients.
 
 Example: offers that suit one customer and not another, where tastes add up.
+
+Paper: Li, Chu, Langford & Schapire (2010), "A contextual-bandit approach to personalized news
+article recommendation", the disjoint model.
+
+Use it as the problem with contexts and without drift. Not to test forgetting: see
+`rotating_linear` and `flipping_linear`.
 """
 
 from collections.abc import Callable
@@ -29,9 +34,9 @@ def linear(*, num_arms: int = 10, context_dim: int = 5, deviation: float = 0.1) 
     """Arms whose means are linear in a context on the unit sphere.
 
     Args:
-        num_arms: how many arms.
-        context_dim: numbers in a context.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        context_dim: Numbers in a context.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(deviation=deviation)

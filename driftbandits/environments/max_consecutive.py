@@ -1,10 +1,16 @@
-"""A limit on pulls in a row, for any environment.
+"""Limit on pulls in a row: an arm of any environment pays 0 after too many pulls in a row.
 
-After `limit` pulls of one arm in a row its reward is 0, until another arm is pulled. Its mean is
-then 0 too, so the regret compares with the best arm that is not exhausted, as long as one of the
-others is worth more than nothing (else doing so pays best, and is what the regret compares with).
+    after `limit` pulls of arm k in a row: reward_k = mean_k = 0, until another arm is pulled
 
-Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit with Correlative Arms".
+The regret compares with the best arm that is not exhausted. (If all others pay less than 0, the
+exhausted arm is the best one, and the regret compares with it.)
+
+Examples: a customer who does not want the same offer an eleventh time.
+
+Paper: Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit with Correlative Arms".
+
+Use it when repetition should suddenly pay nothing. Not when it should pay less and less: see
+`fatigue`.
 """
 
 import jax.numpy as jnp
@@ -16,7 +22,12 @@ from driftbandits.numerics.streak_rewards import with_streaks
 
 
 def max_consecutive(environment: Environment, limit: int) -> Environment:
-    """An arm pays nothing after this many pulls in a row, until another arm is pulled."""
+    """An arm pays nothing after this many pulls in a row, until another arm is pulled.
+
+    Args:
+        environment: The environment to change.
+        limit: The number of pulls.
+    """
     check.integer(max_consecutive=limit)
 
     def exhaust(rewards: Rewards, last: Array, streak: Array) -> Rewards:

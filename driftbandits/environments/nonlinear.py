@@ -1,4 +1,4 @@
-"""Arms whose means are smooth functions of the context, far from linear, and may drift.
+"""Nonlinear arms: the means are smooth functions of the context, far from linear, and may drift.
 
     x_t uniform in the cube [-1, 1]^context_dim;   reward_k = mean_k(x_t, t) + deviation * N(0, 1)
     mean_k(x, t) = sigmoid(2 (cos(a_t) f_k(x) + sin(a_t) g_k(x)))
@@ -6,11 +6,15 @@
     w_km ~ N(0, frequency^2 I),   b_km ~ U(0, 2 pi),   m = 1, ..., 20
 
 g_k is another such function; both are drawn once per run. They are nearly draws of a Gaussian
-process of variance one: Rahimi & Recht (2007), "Random features for large-scale kernel machines".
-The angle a_t is 0, or 2 pi t / period, or a quarter of a turn more every `every` steps at once.
+process with variance one. The angle a_t is 0, or 2 pi t / period, or jumps by a quarter turn every
+`every` steps. Time counts from 0, and every jump begins an era.
 
 Example: customers whose tastes do not add up, where what suits the young and rich may suit neither
-the young nor the rich. Time counts from 0, and every jump begins an era.
+the young nor the rich.
+
+Paper: Rahimi & Recht (2007), "Random features for large-scale kernel machines", for the functions.
+
+Use it when linear models should not be enough. Not when they should be: see `linear`.
 """
 
 from collections.abc import Callable
@@ -44,13 +48,13 @@ def nonlinear(
     """Arms whose means are random smooth functions of a context in a cube.
 
     Args:
-        num_arms: how many arms.
-        context_dim: numbers in a context.
-        frequency: how much the functions wind; they are alike within about its inverse.
-        period: steps in which a function turns into another one, the opposites of both, and back;
+        num_arms: Number of arms.
+        context_dim: Numbers in a context.
+        frequency: How much the functions wind; they are alike within about its inverse.
+        period: Steps in which a function turns into another one, the opposites of both, and back;
             by default never.
-        every: steps after which there is a quarter of such a turn at once; by default never.
-        deviation: standard deviation of the rewards.
+        every: Steps after which there is a quarter of such a turn at once; by default never.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(frequency=frequency, deviation=deviation)

@@ -1,11 +1,16 @@
-"""Bernoulli arms whose means do a random walk.
+"""Random walk: Bernoulli arms whose means drift all the time.
 
     theta_k(0) ~ U(0, 1);   theta_k(t + 1) = reflect(theta_k(t) + step * N(0, 1))   into [0, 1]
 
-Slivkins & Upfal (2008), "Adapting to a changing environment: the Brownian restless bandits".
+The default step of 0.01 moves a mean by about 0.1 in 100 steps; after some 2000 steps nothing is
+left of where it was.
 
-Examples: tastes, prices or loads that drift all the time. The default step of 0.01 moves a mean by
-about 0.1 in 100 steps, and it is forgotten after some 2000.
+Examples: tastes, prices or loads that never settle.
+
+Paper: Slivkins & Upfal (2008), "Adapting to a changing environment: the Brownian restless bandits".
+
+Use it when drift should be steady and without a pattern. Not when there should be calm periods: see
+`abrupt` or `shocks`.
 """
 
 from typing import NamedTuple
@@ -30,8 +35,8 @@ def random_walk(*, num_arms: int = 10, step: float = 0.01) -> Environment:
     """Bernoulli arms whose means do a random walk, reflected at 0 and 1.
 
     Args:
-        num_arms: how many arms.
-        step: standard deviation of a mean's move from one step to the next.
+        num_arms: Number of arms.
+        step: Standard deviation of a mean's move from one step to the next.
     """
     check.integer(num_arms=num_arms)
     check.not_negative(step=step)

@@ -1,14 +1,18 @@
-"""Arms that are worth more the longer they have not been pulled.
+"""Recharging arms: an arm is worth more the longer it has not been pulled.
 
     mean_k = c_k (1 - exp(-(steps since the last pull of k) / pace_k)),   c_k for a fresh arm
     c_k ~ U(0, 1),   pace_k ~ U(0, 2 pace)   once per run
 
-Rewards are Gaussian. Kleinberg & Immorlica (2018), "Recharging bandits", where means are any
-concave functions of the time since the last pull.
+Rewards are Gaussian.
 
-Examples: customers just e-mailed, a fallow field, a joke. As everywhere here, the regret compares
-with the arm that is best at this moment, and so does the oracle, which is not optimal: waiting for
-a slow and rich arm may beat it.
+Examples: customers just e-mailed, a fallow field, a joke.
+
+Paper: Kleinberg & Immorlica (2018), "Recharging bandits", where means are any concave functions of
+the time since the last pull.
+
+Use it when arms should recover. Not when you need the best possible sequence as a reference: regret
+and `oracle` use the arm that is best at the moment, and waiting for a slow and rich arm may beat
+it.
 """
 
 from typing import NamedTuple
@@ -32,9 +36,9 @@ def recharging(*, num_arms: int = 10, pace: float = 10.0, deviation: float = 0.1
     """Gaussian arms whose means recover with the time since their last pull.
 
     Args:
-        num_arms: how many arms.
-        pace: after so many steps an arm has 63% of its worth again, on average over the arms.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        pace: Steps after which an arm has recovered 63% of its worth, on average over the arms.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms)
     check.positive(pace=pace, deviation=deviation)

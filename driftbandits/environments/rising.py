@@ -1,16 +1,17 @@
-"""Arms that get better by being pulled, each up to a limit of its own.
+"""Rising arms: an arm gets better as it is pulled, up to its own limit.
 
     mean_k(n) = c_k (1 - exp(-n / pace_k)),   c_k ~ U(0, 1),   pace_k ~ U(0, 2 pace)   once per run
 
-where n counts the pulls of arm k, this one included. Rewards are Gaussian.
+where n is the number of pulls of arm k, this one included. Rewards are Gaussian.
 
-Metelli, Trovo, Pirola & Restelli (2022), "Stochastic rising bandits", the rested case: the means
-grow with an arm's own pulls, and less and less.
+Examples: models that are trained while they serve, new workers.
 
-Examples: models that are trained while they serve, new workers. As everywhere here, the regret
-compares with the arm that is best at this moment, and so does the oracle, which is not optimal
-where means rise: pulling one slow arm again and again may beat it, and the policy regret may be
-below zero. The reward is the safer measure.
+Paper: Metelli, Trovo, Pirola & Restelli (2022), "Stochastic rising bandits", the rested case: the
+means grow with an arm's own pulls, and less and less.
+
+Use it when patience should pay. Not when you need the best possible sequence as a reference: regret
+and `oracle` use the arm that is best at the moment. Pulling one slow arm again and again may beat
+it, and the policy regret may be below zero. The reward is the safer measure here.
 """
 
 from typing import NamedTuple
@@ -34,9 +35,9 @@ def rising(*, num_arms: int = 10, pace: float = 500.0, deviation: float = 0.1) -
     """Gaussian arms whose means grow with their own pulls and level off.
 
     Args:
-        num_arms: how many arms.
-        pace: after so many pulls an arm has 63% of its limit, on average over the arms.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        pace: Pulls after which an arm has 63% of its limit, on average over the arms.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms)
     check.positive(pace=pace, deviation=deviation)

@@ -1,13 +1,18 @@
-"""Linear arms whose coefficients rotate; the learner does not see the time.
+"""Rotating linear arms: linear arms whose coefficients rotate slowly.
 
     theta_k(t) = cos(wt) u_k + sin(wt) v_k,   w = 2 pi / period
     reward_k = theta_k(t)' x_t + deviation * N(0, 1)
 
-u_k, v_k orthonormal and at random, once per run: each arm turns in a plane of its own. Contexts and
-noise are those of `linear`. Russac, Vernade & Cappe (2019), "Weighted linear bandits for
-non-stationary environments", have such slowly turning coefficients in two dimensions.
+u_k and v_k are orthonormal and drawn once per run, so each arm turns in its own plane. Contexts and
+noise are those of `linear`. The policy does not see the time.
 
 Example: tastes that change with the seasons.
+
+Paper: Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary environments",
+where such coefficients turn slowly in two dimensions.
+
+Use it when the relation between context and reward should drift steadily. Not when it should jump:
+see `flipping_linear`.
 """
 
 from typing import NamedTuple
@@ -30,13 +35,13 @@ class RotatingLinearState(NamedTuple):
 def rotating_linear(
     *, num_arms: int = 10, context_dim: int = 5, deviation: float = 0.1, period: int = 2000
 ) -> Environment:
-    """Linear arms whose coefficients rotate, each arm's in a plane of its own.
+    """Linear arms whose coefficients rotate, each arm's in its own plane.
 
     Args:
-        num_arms: how many arms.
-        context_dim: numbers in a context, at least two.
-        deviation: standard deviation of the rewards.
-        period: steps of one full turn.
+        num_arms: Number of arms.
+        context_dim: Numbers in a context, at least two.
+        deviation: Standard deviation of the rewards.
+        period: Steps of one full turn.
     """
     check.integer(num_arms=num_arms, period=period)
     check.integer(context_dim=context_dim, at_least=2)

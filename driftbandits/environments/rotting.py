@@ -1,18 +1,21 @@
-"""The Rotting bandit: an arm wears out by being pulled.
+"""Rotting arms: an arm wears out by being pulled.
 
     by default      mean_1 = 0.5;   mean_2 = 1.0 for its first 7500 pulls, then 0.4
     law step        mean_k(n) = start_k while n < life_k, then end_k
     law geometric   mean_k(n) = start_k rho_k^n,   rho_k = exp(-1 / life_k)
     law power       mean_k(n) = start_k (1 + n / life_k)^(-1/2)
 
-where n counts the earlier pulls of arm k itself, and rewards are Gaussian with variance 0.2. With
-`num_arms` or another law, start_k ~ U(0, 1), end_k ~ U(0, start_k) and the whole number
+where n is the number of earlier pulls of arm k itself, and rewards are Gaussian with variance 0.2.
+With `num_arms` or another law, start_k ~ U(0, 1), end_k ~ U(0, start_k) and the whole number
 life_k ~ U{1, ..., 2 life - 1} are drawn once per run.
 
-Levine, Crammer & Mannor (2017), "Rotting bandits"; the default is the problem of Rotman & Wolf
-(2023), section 4.
-
 Examples: an advertisement that everybody has seen, a joke, a mine.
+
+Paper: Levine, Crammer & Mannor (2017), "Rotting bandits". The default is the problem of Rotman &
+Wolf (2023), section 4.
+
+Use it when arms should lose with every pull. Not when they should recover: see `recharging`, or
+`fatigue` for pulls in a row.
 """
 
 from collections.abc import Callable
@@ -44,11 +47,11 @@ def rotting(
     """Gaussian arms that wear out: by default two, and 1.0 falls to 0.4 after 7500 pulls of it.
 
     Args:
-        num_arms: how many arms, drawn per run; by default the two arms of the paper (if law is not
-            step: two that are drawn).
-        law: how a mean falls with the pulls of its arm: step, geometric or power.
-        life: pulls until the paper's arm falls; where arms are drawn, the mean of their lives.
-        variance: of the rewards.
+        num_arms: Number of arms, drawn per run; by default the two arms of the paper (or two drawn
+            arms if the law is not step).
+        law: How a mean falls with the pulls of its arm: step, geometric or power.
+        life: Pulls until the paper's arm falls; if arms are drawn, the mean of their lives.
+        variance: Variance of the rewards.
     """
     check.known("law", law, LAWS)
     check.integer(life=life, at_most=LONGEST)

@@ -1,10 +1,13 @@
-"""The rewards of any environment in another unit.
+"""Scale: the rewards of any environment in another unit.
 
     times * reward_k + plus,   and the means alike
 
-`spec.reward_range` and `spec.noise` follow.
+`spec.reward_range` and `spec.noise` change with them.
 
-Examples: cents in place of dollars, or losses. No policy should care.
+Examples: cents instead of dollars, or losses.
+
+Use it to check that a policy does not depend on the unit of the rewards. Not to make a problem
+harder: for a policy that takes the reward range into account nothing changes.
 """
 
 from typing import Any
@@ -16,7 +19,12 @@ from driftbandits.core import Environment, Key, Rewards, State
 
 
 def scaled(environment: Environment, scale: float | list[float]) -> Environment:
-    """Rewards times a positive number; a pair [times, plus] adds another number to them."""
+    """Multiplies rewards by a positive number; a pair [times, plus] also adds a number.
+
+    Args:
+        environment: The environment to change.
+        scale: The factor, or [times, plus].
+    """
     times, plus = pair_from(scale)
     spec = environment.spec
     low, high = spec.reward_range

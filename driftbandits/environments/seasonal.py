@@ -1,14 +1,19 @@
-"""Bernoulli arms whose means rise and fall, each with a period of its own.
+"""Seasonal arms: Bernoulli arms whose means rise and fall, each with its own period.
 
     mean_k(t) = level_k + amplitude_k * sin(2 pi (t / period_k + phase_k))
     level_k ~ U(0.25, 0.75),   amplitude_k ~ U(0.1, 0.25),   phase_k ~ U(0, 1)   once per run
     log period_k ~ U(log shortest, log longest), rounded to a whole number
 
-Periodic arms with unknown periods of their own are those of Chen, Wang & Wang (2023), "Learning and
-optimization with seasonal patterns".
+There is no common period, so the same situation does not return soon. Time counts from 0. An era
+ends when another arm becomes the best.
 
-Example: demand with daily, weekly and yearly cycles. There is no common period, so the same
-situation does not return soon. Time counts from 0. An era ends when another arm becomes the best.
+Example: demand with daily, weekly and yearly cycles.
+
+Paper: Chen, Wang & Wang (2023), "Learning and optimization with seasonal patterns", where arms have
+unknown periods of their own.
+
+Use it when arms should change at different speeds. Not when they should change together: see
+`sinusoidal`.
 """
 
 from typing import NamedTuple
@@ -34,12 +39,12 @@ class SeasonalState(NamedTuple):
 
 
 def seasonal(*, num_arms: int = 10, shortest: int = 200, longest: int = 5000) -> Environment:
-    """Bernoulli arms whose means follow sines, each with a period of its own.
+    """Bernoulli arms whose means follow sines, each with its own period.
 
     Args:
-        num_arms: how many arms.
-        shortest: steps of the shortest period that an arm may have.
-        longest: steps of the longest one.
+        num_arms: Number of arms.
+        shortest: Steps of the shortest period that an arm may have.
+        longest: Steps of the longest one.
     """
     check.integer(num_arms=num_arms, shortest=shortest)
     check.integer(longest=longest, at_least=shortest, at_most=LONGEST)

@@ -1,16 +1,20 @@
-"""Gaussian arms that are hit together by shocks, and recover.
+"""Shocks: Gaussian arms that are hit by common shocks and recover.
 
     mean_k(t) = level_k + away_k(t),   away_k(0) = 0
     away_k(t + 1) = decay * away_k(t) + size * s(t) * loading_k + step * N(0, 1)
     s(t) = +1 or -1, each with probability hazard / 2, and else 0
     level_k ~ U(0.25, 0.75),   loading_k ~ U(-1, 1)   once per run
 
-Each arm is an autoregressive process of order one, as in Chen, Golrezaei & Bouneffouf (2023),
-"Non-stationary bandits with auto-regressive temporal dependency"; the shocks are one common factor.
-By default half of a shock is gone after some 350 steps.
+By default half of a shock is gone after some 350 steps. An era ends with every shock. A few means
+may leave [0, 1] for a while.
 
-Example: markets, where news moves all prices at once, some up and some down, and then fades. An era
-ends with every shock. A few means may leave [0, 1] for a while.
+Example: markets, where news moves all prices at once, some up and some down, and then fades.
+
+Paper: Chen, Golrezaei & Bouneffouf (2023), "Non-stationary bandits with auto-regressive temporal
+dependency", where each arm is an autoregressive process of order one. The shocks, one common
+factor, are ours.
+
+Use it when arms should move together and come back. Not when changes should last: see `abrupt`.
 """
 
 from typing import NamedTuple
@@ -43,15 +47,15 @@ def shocks(
     step: float = 0.003,
     deviation: float = 0.2,
 ) -> Environment:
-    """Gaussian arms hit by common shocks, with loadings of their own, that fade.
+    """Gaussian arms hit by common shocks, each to its own degree, that fade.
 
     Args:
-        num_arms: how many arms.
-        hazard: probability of a shock before each step.
-        size: of the move of an arm whose loading is 1.
-        decay: share of a departure from the level that is left one step later.
-        step: standard deviation of an arm's own moves.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        hazard: Probability of a shock before each step.
+        size: Move of an arm whose loading is 1.
+        decay: Share of a departure from the level that is left one step later.
+        step: Standard deviation of an arm's own moves.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms)
     check.probability(hazard=hazard, decay=decay)

@@ -1,8 +1,13 @@
-"""The Bernoulli bandit whose means rise and fall.
+"""Sinusoidal arms: Bernoulli arms whose means rise and fall, one after the other.
 
     theta_k(t) = theta_k * |sin(2 pi t / period + 2 pi k / num_arms)|,   theta_k ~ U(0, 1) per run
 
-Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit". Time and arms count from 0.
+Time and arms count from 0. An era ends when another arm becomes the best.
+
+Paper: Rotman & Wolf (2023), section 4, "Time Dependent Multi-Arm Bandit".
+
+Use it as the problem of smooth drift, where the best arm changes several times. Not when every arm
+should have its own period: see `seasonal`.
 """
 
 from typing import NamedTuple
@@ -27,8 +32,8 @@ def sinusoidal(*, num_arms: int = 10, period: int = 10_000) -> Environment:
     """Bernoulli arms whose means follow a rectified sine, each with its own phase.
 
     Args:
-        num_arms: how many arms.
-        period: steps of one turn of the sine (the means repeat after half of it).
+        num_arms: Number of arms.
+        period: Steps of one turn of the sine (the means repeat after half of it).
     """
     check.integer(num_arms=num_arms, period=period)
     phases = np.arange(num_arms, dtype=np.float32) / np.float32(num_arms)

@@ -1,16 +1,18 @@
-"""Arms of any environment are not always available.
+"""Sleeping arms: the arms of any environment are not always available.
 
-    a number    each arm is available with this probability, independently and anew in each step;
-                if no arm would be available, one chosen uniformly is
+    a number    each arm is available with this probability, independently in each step;
+                if no arm would be available, one drawn uniformly is
     a schedule  a list of lists of 0 and 1, one per step and one number per arm; it repeats
 
-The available arms are shown before the choice, and the regret compares with the best one of them.
-Arms that were not available before stay so; where a schedule would leave none of the others, it is
-ignored for that step.
-
-Kleinberg, Niculescu-Mizil & Sharma (2010), "Regret bounds for sleeping experts and bandits".
+The policy sees which arms are available before it chooses, and the regret compares with the best of
+them. Arms that the environment itself makes unavailable stay so. If a schedule would leave no arm,
+it is ignored for that step.
 
 Examples: goods that are out of stock, servers that are down, advertisers without budget.
+
+Paper: Kleinberg, Niculescu-Mizil & Sharma (2010), "Regret bounds for sleeping experts and bandits".
+
+Use it when arms come and go. Not when an arm goes for good: then retire it from your agent.
 """
 
 from collections.abc import Callable
@@ -34,7 +36,12 @@ class SleepingState(NamedTuple):
 
 
 def sleeping(environment: Environment, awake: float | list[list[int]]) -> Environment:
-    """Arms sleep: the probability that an arm is available, or a schedule of 0 and 1 per step."""
+    """Arms sleep: the probability that an arm is available, or a schedule of 0 and 1 per step.
+
+    Args:
+        environment: The environment to change.
+        awake: The probability, or a list with a list of 0 and 1 for each step.
+    """
     num_arms = environment.spec.num_arms
     scheduled = isinstance(awake, list | tuple)
     keep = by_schedule(awake, num_arms) if scheduled else by_chance(awake)

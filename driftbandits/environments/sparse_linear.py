@@ -1,12 +1,17 @@
-"""Linear arms that depend on one number of the context, whose weight drifts.
+"""Sparse linear arms: only one number of the context matters, and its weight drifts.
 
     reward_k = cos(2 pi (t / period + phase_k)) x_t,j + deviation * N(0, 1)
-    phase_k ~ U(0, 1) and the number j, the same for all arms, once per run
+    phase_k ~ U(0, 1) and the place j, the same for all arms, once per run
 
-Contexts are those of `linear`. The sparse model is that of Abbasi-Yadkori, Pal & Szepesvari (2012),
-"Online-to-confidence-set conversions and application to sparse stochastic bandits".
+Contexts are those of `linear`.
 
 Example: a customer's long record, of which one entry matters, in a way that changes over time.
+
+Paper: Abbasi-Yadkori, Pal & Szepesvari (2012), "Online-to-confidence-set conversions and
+application to sparse stochastic bandits".
+
+Use it when most of the context should be noise. Not when all of it should matter: see `linear` and
+`rotating_linear`.
 """
 
 from typing import NamedTuple
@@ -36,10 +41,10 @@ def sparse_linear(
     """Linear arms that depend on one number of the context, with weights that drift.
 
     Args:
-        num_arms: how many arms.
-        context_dim: numbers in a context.
-        period: steps of one turn of the weights; by default no drift.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        context_dim: Numbers in a context.
+        period: Steps of one turn of the weights; none means no drift.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms, context_dim=context_dim)
     check.positive(deviation=deviation)

@@ -1,22 +1,25 @@
-"""Rewards from a table: for each step a row, for each arm a column, and perhaps a context.
+"""Table: rewards from your own file, with one row per step and one column per arm.
 
     context_t, reward_t,k = the numbers of row t, or of row pi(t), pi a random permutation per run
 
-The table is held in memory as a whole. Beyond the last row it begins again with the first one, in
-the same order. As the mean of a reward is not known, the number in the table stands for it too: the
-regret is then the realised regret, which compares with the arm that paid most in each single step,
-and which no policy can bring near zero where rewards are mostly noise. `spec.reward_range` spans
-all numbers of the arms, and `spec.noise` is the largest standard deviation of an arm.
+A row may hold a context, too. The whole table is held in memory. After the last row it starts again
+from the first, in the same order. The mean of a reward is not known, so the number in the table
+stands for it: the regret is then the realised regret, which compares with the arm that paid most in
+each single step. No policy can bring it near zero where rewards are mostly noise.
+`spec.reward_range` spans all numbers of the arms, and `spec.noise` is the largest standard
+deviation of an arm.
 
-As written, all runs see the same rewards, and intervals reflect the policy's randomness alone;
-shuffled, each run has an order of its own, and any drift is gone.
+As written, all runs see the same rewards, and intervals reflect only the policy's randomness.
+Shuffled, each run has its own order, and any drift is gone.
+
+Two tables come with the package river (`pip install 'driftbandits[data]'`), which is BSD-3-Clause.
+"river:sp500" has the daily returns in per cent of ten stocks over 1,257 days, from Kaggle's "S&P
+500 stock data". "river:image_segments" has 2,310 rows with eighteen features as context,
+standardised over the table, and seven classes as arms, from the UCI repository's "Image
+Segmentation".
 
 Use it for any log in which the reward of every arm is known: prices, sensors, or a classification
-data set, where the right class pays 1. Two such tables come with the package river (`pip install
-'driftbandits[data]'`), which is BSD-3-Clause: "river:sp500", the daily returns in per cent of ten
-stocks over 1,257 days, from Kaggle's "S&P 500 stock data"; and "river:image_segments", 2,310 rows
-with eighteen features as context, standardised over the table, and seven classes as arms, from the
-UCI repository's "Image Segmentation".
+data set, where the right class pays 1. Not when only the reward of the pulled arm is known.
 """
 
 from typing import NamedTuple
@@ -48,13 +51,13 @@ def table(
     """Rewards, and perhaps contexts, from a CSV or Parquet file with a column per arm.
 
     Args:
-        file: a file whose name ends with .csv, .csv.gz or .parquet, from the working directory on
+        file: File whose name ends in .csv, .csv.gz or .parquet, relative to the working directory
             and with names in its first line; or river:sp500, river:image_segments.
-        arms: the columns that are arms, by their names or by how their names begin; by default
-            every column that holds numbers and is not context.
-        context: the columns that are the context, likewise; by default there is none (with river,
-            the features).
-        order: "as written", or "shuffled" anew for each run.
+        arms: Columns that are arms, by their names or by a common prefix; by default every column
+            of numbers that is not context.
+        context: Columns that are the context, likewise; by default none (for river's tables, the
+            features).
+        order: "as written", or "shuffled" for each run.
     """
     with needed_for("the environment table"):
         from driftbandits.environments.table_reader import read_table  # takes Polars

@@ -1,17 +1,19 @@
-"""Gaussian arms whose means move on straight lines.
+"""Trending arms: Gaussian arms whose means move on straight lines.
 
     mean_k(t) = start_k + (end_k - start_k) * f(t),   start_k, end_k ~ U(0, 1)   once per run
     then turn   f(t) goes from 0 to 1 in `duration` steps, back to 0 in as many, and so on
     then hold   f(t) = min(t / duration, 1)
 
-Where one arm would be the best at both ends, each arm takes the end of the one before it, so that
-the best arm always changes on the way.
+If one arm would be the best at both ends, each arm takes the end of the one before it, so the best
+arm always changes on the way. Time counts from 0. An era ends when another arm becomes the best.
 
-The total variation of the means is fixed and spread evenly over time, as in the drifting case of
-Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary rewards".
+Example: one thing comes into fashion while another goes out of it.
 
-Example: one thing comes into fashion while another goes out of it. Time counts from 0. An era ends
-when another arm becomes the best.
+Paper: Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary
+rewards", the drifting case: the total variation of the means is fixed and spread evenly over time.
+
+Use it when drift should be slow and steady. Not when it should have no direction: see
+`random_walk`.
 """
 
 from typing import NamedTuple
@@ -41,10 +43,10 @@ def trending(
     """Gaussian arms whose means move on straight lines between two levels.
 
     Args:
-        num_arms: how many arms.
-        duration: steps from one level to the other.
-        then: what the means do when they are there: turn or hold.
-        deviation: standard deviation of the rewards.
+        num_arms: Number of arms.
+        duration: Steps from one level to the other.
+        then: What the means do when they arrive: turn or hold.
+        deviation: Standard deviation of the rewards.
     """
     check.integer(num_arms=num_arms)
     check.integer(duration=duration, at_most=LONGEST)

@@ -1,10 +1,15 @@
-"""The Wheel: one safe arm, and one rich arm for each outer quadrant of the disc.
+"""Wheel: one safe arm, and one rich arm for each outer quadrant of the disc.
 
     context (x, y) uniform on the unit disc, d = sqrt(x^2 + y^2)
     arm 0 pays 1.2 everywhere; arms 1-4 pay 1.0, but 50 for the arm of the quadrant where d > delta
 
-Riquelme, Tucker & Snoek (2018), "Deep Bayesian bandits showdown", with the constants of
-Rotman & Wolf (2023), section 4: standard deviation 0.01, and the safe arm is the first.
+Rewards have a standard deviation of 0.01.
+
+Paper: Riquelme, Tucker & Snoek (2018), "Deep Bayesian bandits showdown", with the constants of
+Rotman & Wolf (2023), section 4; there the safe arm is the first, too.
+
+Use it when exploration should be hard: with a large `delta` the rich rewards are rare. Not when the
+relation should drift: see `rotating_wheel`.
 """
 
 from collections.abc import Callable
@@ -30,7 +35,7 @@ def wheel(*, delta: float = 0.5) -> Environment:
     """The Wheel: a safe arm, and a rich one per quadrant outside radius delta.
 
     Args:
-        delta: radius of the inner disc, where the safe arm is best.
+        delta: Radius of the inner disc, where the safe arm is best.
     """
     check.probability(delta=delta)
     return wheel_seen_as(delta, lambda _, context: context)

@@ -45,10 +45,41 @@ POLICIES: Factories[Policy] = Factories(
         "oracle",
     ],
 )
+"""The policies by name: a mapping from a name to the function that builds the policy.
+
+Assign to it to use a policy of your own by name, for example in `compare`.
+
+Example:
+    ```python
+    from driftbandits import POLICIES, BanditSpec
+
+    print(list(POLICIES)[:3])
+    policy = POLICIES["ucb"](BanditSpec(num_arms=3), scale=0.3)
+    ```
+"""
 
 
 @lru_cache(maxsize=64)
 def build_policy(text: str, spec: BanditSpec) -> Policy:
-    """The policy that e.g. "recurrent(energy=0)" names, for a problem."""
+    """Builds the policy that a text names, for a problem.
+
+    Args:
+        text: A name, or a name with settings: `tracker`, `recurrent(energy=0)`.
+        spec: The problem: number of arms, dimension of the context, range and noise of the rewards,
+            and the horizon if it is known. An environment has it as `environment.spec`.
+
+    Returns:
+        The policy. The same text and spec give the same object.
+
+    Raises:
+        InputError: The name or a setting is unknown, or a value is out of range.
+
+    Example:
+        ```python
+        from driftbandits import BanditSpec, build_policy
+
+        policy = build_policy("sw_ucb(window=500)", BanditSpec(num_arms=3))
+        ```
+    """
     policy: Policy = construct("policy", POLICIES, parse("policy", text), spec)
     return policy

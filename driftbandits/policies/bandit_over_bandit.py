@@ -5,20 +5,21 @@
         over the last window_j rewards of the block, n rewards so far
     at its end: w_j *= exp(gamma / (J p_j) * sum of the block's rewards / block)
 
-Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity". The J windows are
-geometric, the longest is the block. Rewards are clipped to `spec.reward_range` and scaled to
-[0, 1]. A reward that comes late still counts for the window under which its arm was chosen, and
-for the means of the block in which it comes.
+The J windows grow geometrically; the longest is the block. Rewards are clipped to
+`spec.reward_range` and scaled to [0, 1]. A late reward counts for the window under which its arm
+was chosen, and for the means of the block in which it arrives.
 
-Differences from the paper: it is about linear bandits; the base policy is its counterpart for arms
-without features, and d is K, so that a block is K sqrt(T) decisions. Sums of rewards need no other
-scaling, for they are in [0, block]. The shortest window is 20 K, not 1: with one hardly longer than
-K the base policy pulls at random, and Exp3 pays for trying it. A narrow bonus (xi = 0.3) suits
-windows as short as these.
+Paper: Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity".
 
-Use it when changes are frequent and their number is unknown. Not when they are few: every block
-starts from nothing, and learning which window is best takes hundreds of blocks; for five changes in
-10000 pulls take glr_ucb, or even ucb.
+Differences from the paper: the paper is about linear bandits. We use its counterpart for arms
+without features as the base policy and K for d, so a block is K sqrt(T) decisions. Sums of rewards
+are in [0, block] and need no other scaling. The shortest window is 20 K, not 1: with a window
+hardly longer than K the base policy pulls at random, and Exp3 pays for trying it. The narrow bonus
+(xi = 0.3) suits such short windows.
+
+Use it when changes are frequent and you do not know how many there will be. Not when they are few:
+every block starts from scratch, and learning which window is best takes hundreds of blocks. For
+five changes in 10,000 pulls take `glr_ucb`, or even `ucb`.
 
 It ignores the context.
 """
@@ -78,16 +79,16 @@ def bandit_over_bandit(
     gamma: float | None = None,
     xi: float = 0.3,
 ) -> Policy:
-    """Sliding-window UCB whose window is chosen by Exp3, anew in every block.
+    """Sliding-window UCB whose window Exp3 chooses again in every block.
 
     Args:
-        block: decisions between two choices; by default num_arms sqrt(horizon),
-            with a horizon of 10000 where it is unknown.
-        windows: to choose from; by default ceil(ln(block / shortest)) + 1.
-        shortest: of them, where the longest is the block; by default 20 num_arms.
-        gamma: exploration of the choice of windows; by default
-            sqrt(windows ln(windows) / ((e - 1) ceil(horizon / block))).
-        xi: scales the square of the confidence bonus.
+        block: Decisions between two choices of the window; by default num_arms sqrt(horizon), with
+            10,000 for an unknown horizon.
+        windows: Number of windows to choose from; by default ceil(ln(block / shortest)) + 1.
+        shortest: Length of the shortest window; the longest is the block. By default 20 num_arms.
+        gamma: Exploration in the choice of windows; by default sqrt(windows ln(windows) / ((e - 1)
+            ceil(horizon / block))).
+        xi: Scales the square of the confidence bonus.
     """
     num_arms, horizon = spec.num_arms, horizon_of(spec)
     if block is None:

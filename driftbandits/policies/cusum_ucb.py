@@ -5,19 +5,20 @@
     up = max(0, up + y - u - drift);  down = max(0, down + u - y - drift)
     up >= threshold or down >= threshold: forget everything about this arm
 
-Liu, Lee & Shroff (2018), "A change-detection based framework for piecewise-stationary multi-armed
-bandit problem". Pulls and means are those since the arm's last alarm, n is the sum of these pulls.
-Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+Pulls and means count from the arm's last alarm, and n is the sum of these pulls. Rewards are
+clipped to `spec.reward_range` and scaled to [0, 1].
 
-Differences from the paper: its threshold is ln(horizon / changes) over a constant that it leaves
-open. Ours is 8 drift. The default exploration is a tenth of the paper's
-sqrt(changes / horizon * ln(horizon / changes)), which costs too much at horizons such as 10000.
-A reward that was pulled before an alarm and comes after it counts as new.
+Paper: Liu, Lee & Shroff (2018), "A change-detection based framework for piecewise-stationary
+multi-armed bandit problem".
+
+Differences from the paper: its threshold is ln(horizon / changes) divided by a constant that it
+leaves open. Ours is 8 drift. The default exploration is a tenth of the paper's
+sqrt(changes / horizon * ln(horizon / changes)), which costs too much at horizons such as 10,000.
+A reward that arrives after an alarm counts as new, even if the pull was before it.
 
 Use it when arms jump now and then, each at its own time, by more than twice `drift`, and stay
 constant in between. Not when rewards change gradually: the alarm then comes too late or too often.
-Not when an arm that is hardly ever pulled may rise: that is noticed only after more than `warm_up`
-pulls of it.
+Not when an arm that is hardly ever pulled may rise: it takes more than `warm_up` pulls to notice.
 
 It ignores the context.
 """
@@ -61,13 +62,13 @@ def cusum_ucb(
     """UCB that forgets an arm when a CUSUM test says that it has changed.
 
     Args:
-        changes: expected within the horizon (10000 where it is unknown).
-        warm_up: first rewards of an arm, whose mean the later ones are tested against.
-        drift: change of the mean that is tolerated, as a share of the reward range.
-        threshold: of the test; by default ln(horizon / changes) / (8 drift).
-        exploration: probability of a uniform arm; by default
-            0.1 sqrt(changes / horizon * ln(horizon / changes)).
-        xi: scales the square of the confidence bonus.
+        changes: Number of changes expected within the horizon (10,000 pulls if it is unknown).
+        warm_up: First rewards of an arm; later ones are tested against their mean.
+        drift: Change of the mean that is tolerated, as a share of the reward range.
+        threshold: Threshold of the test; by default ln(horizon / changes) / (8 drift).
+        exploration: Probability of a uniform arm; by default 0.1 sqrt(changes / horizon *
+            ln(horizon / changes)).
+        xi: Scales the square of the confidence bonus.
     """
     check.positive(changes=changes, drift=drift)
     check.integer(warm_up=warm_up)

@@ -4,19 +4,23 @@
     P_k = precision * I + sum discount^age z z',   mu_k = P_k^-1 sum discount^age r z
                                                               over the pulls of arm k
 
-lin_ts of Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs",
-with the weights of Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary
-environments". `age` counts the rewards of all arms that came later: at every step the precisions
-and sums of all arms fade, and the prior is put back, so that an arm that is not pulled becomes as
-unknown as at the start. As in lin_ts scores are sampled in place of the beta_k. Kim & Tewari
-(2020), "Randomized exploration for non-stationary stochastic linear bandits", sample with the
-covariance P^-1 W P^-1, where W has squared weights (see d_lin_ucb); this is P^-1, about twice as
-much. Without a context z is the constant 1.
+`age` is the number of rewards, of any arm, that came later. At every step the precisions and sums
+of all arms fade while the prior stays, so an arm that is not pulled becomes as uncertain as at the
+start. As in `lin_ts`, scores are sampled instead of the beta_k. Without a context z is the
+constant 1.
 
-Use it when rewards depend on a context about linearly and that dependence drifts steadily. Set
-`discount` so that 1 / (1 - discount) is the number of pulls over which it hardly changes. Not when
-nothing drifts: it explores for ever (lin_ts does not). It inverts a matrix per arm at every step,
-which is slow with 30 features or more.
+Paper: Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", with
+the weights of Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary
+environments".
+
+Differences from the paper: Kim & Tewari (2020), "Randomized exploration for non-stationary
+stochastic linear bandits", sample with the covariance P^-1 W P^-1, where W has squared weights (see
+`d_lin_ucb`). We sample with P^-1, which is about twice as wide.
+
+Use it when rewards are roughly linear in the context and the relation drifts steadily. Choose
+`discount` so that the relation hardly changes within 1 / (1 - discount) pulls. Not when nothing
+drifts: it explores for ever (`lin_ts` does not). Each step inverts a matrix per arm, which is slow
+with 30 features or more.
 """
 
 from typing import NamedTuple
@@ -42,9 +46,9 @@ def d_lin_ts(
     """Linear Thompson sampling that forgets at a steady rate.
 
     Args:
-        discount: of old rewards at each new one.
-        precision: of the prior on each coefficient (the ridge).
-        variance: of the rewards around the linear model; scales the exploration.
+        discount: Factor for old rewards at each new one.
+        precision: Precision of the prior on each coefficient (the ridge).
+        variance: Variance of the rewards around the linear model; scales the exploration.
     """
     check.probability(discount=discount)
     check.positive(precision=precision, variance=variance)

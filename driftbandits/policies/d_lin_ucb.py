@@ -4,27 +4,28 @@
     V_k = precision * I + sum discount^age z z',   W_k = precision * I + sum discount^(2 age) z z'
     theta_k = V_k^-1 sum discount^age (r - low) z  over the pulls of arm k
 
-Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary environments", with the
-features of each arm in a block of their own, so that V falls apart into one matrix per arm. `age`
-counts the rewards of all arms that came later, so every arm forgets at every step. W has squared
-weights, as the noise of a weighted sum has; public code makes it from V by mistake. (low, low +
-width) is `spec.reward_range`, as in lin_ucb. With `delta` width is the radius of the paper in its
-place, for each arm on its own:
+`age` is the number of rewards, of any arm, that came later, so every arm forgets at every step. The
+features of each arm are a block of their own, so V splits into one matrix per arm. W has squared
+weights, as the variance of a weighted sum does (public code derives it from V by mistake).
+(low, low + width) is `spec.reward_range`, as in `lin_ucb`. With `delta`, width is replaced by the
+paper's radius, for each arm on its own:
 
     width * sqrt(precision) + noise * sqrt(2 ln(1 / delta) + d ln(1 + n / (precision * d)))
 
-where d = dim(z), n = sum discount^(2 age) over the rewards of all arms and noise is `spec.noise`.
-The default discount is the paper's 1 - (B / (d T))^(2/3), where the variation B of the coefficients
-over the horizon T is not known and taken to be 1. Without a context z is the constant 1.
+where d = dim(z), n = sum discount^(2 age) over the rewards of all arms, and noise is `spec.noise`.
+The default discount is the paper's 1 - (B / (d T))^(2/3). The variation B of the coefficients over
+the horizon T is unknown; we take 1. Without a context z is the constant 1.
 
-Differences from the paper: the width is constant unless `delta` is given; that of the paper has
+Paper: Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary environments".
+
+Differences from the paper: the width is constant unless `delta` is given. The paper's width has
 several times the regret on Bernoulli arms.
 
-Use it when rewards depend on a context about linearly and that dependence drifts steadily. Set
-`discount` so that 1 / (1 - discount) is the number of pulls over which it hardly changes: the
-default remembers for long. Not when nothing drifts (lin_ucb), nor when it jumps and then stays for
-long: a discount forgets all the time. It inverts a matrix per arm at every step, which is slow with
-30 features or more.
+Use it when rewards are roughly linear in the context and the relation drifts steadily. Choose
+`discount` so that the relation hardly changes within 1 / (1 - discount) pulls; the default has a
+long memory. Not when nothing drifts (`lin_ucb`), nor when the relation jumps and then stays: a
+discount forgets all the time. Each step inverts a matrix per arm, which is slow with 30 features or
+more.
 """
 
 from typing import NamedTuple
@@ -62,11 +63,12 @@ def d_lin_ucb(
     """Linear upper confidence bounds that forget at a steady rate.
 
     Args:
-        discount: of old rewards at each new one; by default 1 - (d T)^(-2/3), where d is the
-            dimension of the context plus 1 and T the horizon, or 10000 where it is unknown.
-        alpha: scales the bonus.
-        precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
+        discount: Factor for old rewards at each new one; by default 1 - (d T)^(-2/3), where d is
+            the dimension of the context plus 1 and T the horizon, or 10,000 if it is unknown.
+        alpha: Scales the bonus.
+        precision: Precision of the prior on each coefficient (the ridge).
+        delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
+            range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     kept = 1 - 1 / memory_length(spec) if discount is None else discount

@@ -3,15 +3,16 @@
     N_k, X_k <- discount * N_k, discount * X_k for all arms with every reward r; then for its arm
     N_a <- N_a + 1, X_a <- X_a + r
     index_k = X_k / N_k + 2 scale * sqrt(xi ln(sum N) / N_k),   infinite before the first pull
-              and when next to nothing is left of N_k
+              and when almost nothing is left of N_k
 
-Kocsis & Szepesvari (2006), "Discounted UCB"; Garivier & Moulines (2011), "On upper-confidence bound
-policies for switching bandit problems". `scale` (B in the paper) is the width of
-`spec.reward_range` unless given. The discount, unless given, is 1 - 1 / (4 sqrt(T)), where T is the
-horizon (10,000 where it is unknown).
+`scale` (B in the paper) is the width of `spec.reward_range` by default. The default discount is
+1 - 1 / (4 sqrt(T)), where T is the horizon, or 10,000 if it is unknown.
+
+Paper: Kocsis & Szepesvari (2006), "Discounted UCB"; Garivier & Moulines (2011), "On
+upper-confidence bound policies for switching bandit problems".
 
 Use it when the means drift or jump, and old rewards should fade rather than drop out of a window.
-Not when nothing drifts: it explores for ever, and its bonus is wide, about twice that of sw_ucb.
+Not when nothing drifts: it explores for ever, and its bonus is wide, about twice that of `sw_ucb`.
 
 It ignores the context.
 """
@@ -42,9 +43,10 @@ def d_ucb(
     """Upper confidence bounds with a discount, for means that drift.
 
     Args:
-        discount: of old rewards at each new one; by default 1 - 1 / (4 sqrt(T)) for the horizon T.
-        xi: of the bonus, inside the square root.
-        scale: of the bonus; by default the width of the reward range.
+        discount: Factor for old rewards at each new one; by default 1 - 1 / (4 sqrt(T)) for the
+            horizon T.
+        xi: Factor inside the square root of the bonus.
+        scale: Scale of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     scale = high - low if scale is None else scale

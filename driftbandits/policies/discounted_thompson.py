@@ -3,19 +3,20 @@
     theta_k ~ Beta(1 + wins_k, 1 + losses_k);   arm = argmax theta
     then wins_k, losses_k <- discount * (wins_k, losses_k) for ALL arms, and the reward adds 1
 
-Raj & Kalyani (2017), "Taming non-stationary bandits: a Bayesian approach". The prior does not fade:
-an arm that is not pulled goes back to Beta(1, 1) and is tried again. Rewards that are not 0 or 1
-are clipped to `spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at random, as in
-thompson.py.
+The prior does not fade: an arm that is not pulled returns to Beta(1, 1) and is tried again. Rewards
+other than 0 and 1 are clipped to `spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at
+random, as in `thompson`.
 
-Our reading: a step is a decision. A reward that comes n decisions late adds discount^n, which is
-what would be left of it had it come at once.
+Paper: Raj & Kalyani (2017), "Taming non-stationary bandits: a Bayesian approach".
+
+Differences from the paper: a step is a decision. A reward that arrives n decisions late adds
+discount^n, which is what would be left of it had it arrived at once.
 
 Use it when Bernoulli arms drift gradually, or jump at unknown times, and a mean stays about the
 same for 1 / (1 - discount) pulls. It is cheap, and hard to beat there. Not when nothing drifts: it
 never stops exploring, and each forgotten arm costs a pull now and then. Not when rewards vary
-little within a wide range: turning them into 0 or 1 adds noise, which
-gaussian_thompson(discount=0.999) does not need.
+little within a wide range: turning them into 0 or 1 adds noise, which `gaussian_thompson` with
+discount=0.999 avoids.
 
 It ignores the context.
 """
@@ -45,7 +46,7 @@ def discounted_thompson(spec: BanditSpec, *, discount: float = 0.999) -> Policy:
     """Thompson sampling with Beta posteriors that forget at a steady rate.
 
     Args:
-        discount: what is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
+        discount: What is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
     """
     check_discount(discount)
 

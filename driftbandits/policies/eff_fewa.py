@@ -1,15 +1,19 @@
-"""EFF-FEWA: FEWA on windows of geometric length, whose memory and cost grow with log t.
+"""EFF-FEWA: FEWA on windows of geometric length, with memory and time that grow with log t.
 
-The filter of fewa.py, with h in w_0 = 1, w_{j+1} = ceil(ratio * w_j) only. Each window's sum is
-kept as a finished one and a pending one that takes over when it is full, so a sum may be as old
-as w_j - w_{j-1} pulls.
+    A = the arms; for h = w_0, w_1, ...:   w_0 = 1, w_{j+1} = ceil(ratio * w_j)
+        keep the arms of A whose last h rewards have a mean of at least max_A mean - 2 c(h)
+        stop when one arm is left, or when an arm of A has fewer than h pulls
+    pull the arm of A with the fewest pulls;   c(h) = sqrt(2 sigma^2 alpha ln(t) / h)
 
-Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested rotting
-bandits", and the efficient update of Seznec et al. (2019), appendix.
+This is the filter of `fewa` on fewer windows. Each window's sum is stored as a finished one and a
+pending one that replaces it when full, so a sum may be w_j - w_{j-1} pulls old.
 
-Use it when arms wear out by being pulled, over a long horizon: its memory and time grow with the
-logarithm. Not when means rise again, nor when every single pull counts: `fewa` notices changes
-sooner.
+Paper: Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested
+rotting bandits", and the efficient update in the appendix of Seznec et al. (2019).
+
+Use it when arms wear out as they are pulled, over a long horizon: its memory and time grow with the
+logarithm of the horizon. Not when means rise again, nor when every single pull counts: `fewa`
+notices changes sooner.
 
 It ignores the context.
 """
@@ -30,8 +34,8 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
     """FEWA with geometric windows: nearly as good, at a cost that grows with log t.
 
     Args:
-        alpha: scales the confidence bonus.
-        ratio: of one window's length to the one before, in (1, 2].
+        alpha: Scales the confidence bonus.
+        ratio: Ratio of a window's length to that of the one before, in (1, 2].
     """
     check.positive(alpha=alpha)
     lengths = geometric_lengths(spec.horizon or LONGEST, ratio)

@@ -1,20 +1,21 @@
-"""EFF-RAW-UCB: RAW-UCB on windows of geometric length, whose memory and cost grow with log t.
+"""EFF-RAW-UCB: RAW-UCB on windows of geometric length, with memory and time that grow with log t.
 
     index_k = min over j with w_j <= pulls_k of  mean over a window of w_j rewards + c(w_j)
     c(h) = sqrt(2 sigma^2 alpha ln(t) / h);   infinite before the first pull
     w_0 = 1, w_{j+1} = ceil(ratio * w_j)
 
-Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested rotting
-bandits". t counts the rewards so far, sigma is `spec.noise`. Each window's sum is kept as a
-finished one and a pending one that takes over when it is full, so a sum may be as old as
-w_j - w_{j-1} pulls.
+t is the number of rewards so far, and sigma is `spec.noise`. Each window's sum is stored as a
+finished one and a pending one that replaces it when full, so a sum may be w_j - w_{j-1} pulls old.
 
-Differences from the paper: none of its constants inside the logarithm (as in the authors' own
-experiments).
+Paper: Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested
+rotting bandits".
 
-Use it when rewards only fall, by being pulled or with time, and the horizon is long; a ratio of 1.1
-comes closer to raw_ucb than the default of 2. Not when means rise again (an arm that looked bad is
-hardly tried), or when rewards are noisier than `spec.noise`.
+Differences from the paper: the constants inside the logarithm are left out, as in the authors' own
+experiments.
+
+Use it when rewards only fall, with pulls or with time, and the horizon is long; a ratio of 1.1 is
+closer to `raw_ucb` than the default of 2. Not when means rise again (an arm that looked bad is
+hardly tried), nor when rewards are noisier than `spec.noise`.
 
 It ignores the context.
 """
@@ -33,8 +34,8 @@ def eff_raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, ratio: float = 2.0) -> 
     """RAW-UCB with geometric windows: a little worse, at a cost that grows with log t.
 
     Args:
-        alpha: scales the confidence bonus (the theory asks for 4, practice for 1.4).
-        ratio: of one window's length to the one before, in (1, 2].
+        alpha: Scales the confidence bonus (theory asks for 4, practice for 1.4).
+        ratio: Ratio of a window's length to that of the one before, in (1, 2].
     """
     check.positive(alpha=alpha)
     lengths = geometric_lengths(spec.horizon or LONGEST, ratio)

@@ -1,14 +1,15 @@
-"""Epsilon-greedy: the arm that has paid best, and sometimes a random one.
+"""Epsilon-greedy: the arm that has paid best so far, and sometimes a random one.
 
     P(arm) = (1 - epsilon) [arm is the best available] + epsilon / (number of available arms)
     best: the highest value;   value_a <- value_a + step * (reward - value_a)
     step = 1 / pulls_a (the sample mean), or a constant `rate`
 
-Sutton & Barto (2018), "Reinforcement learning: an introduction", chapter 2. Our reading: an arm
-without a reward counts as the best one, and its first reward becomes its value, so no initial
-value has to be guessed. Ties are shared.
+An arm without a reward counts as the best one, and its first reward becomes its value, so there is
+no initial value to guess. Ties are shared.
 
-Use it as a simple baseline, or when every arm's probability needs a floor; with a rate of about 0.1
+Paper: Sutton & Barto (2018), "Reinforcement learning: an introduction", chapter 2.
+
+Use it as a simple baseline, or when every arm needs a minimum probability; with a rate of about 0.1
 it follows drift. Not when long-term regret matters: a constant epsilon costs a fixed share of the
 pulls for ever.
 
@@ -34,9 +35,9 @@ def epsilon_greedy(spec: BanditSpec, *, epsilon: float = 0.1, rate: float | None
     """The best arm so far, or with a small probability a random one.
 
     Args:
-        epsilon: probability of a random available arm instead of the best one.
-        rate: constant step towards each reward, in (0, 1], which tracks drift; by default the
-            sample mean.
+        epsilon: Probability of a random available arm instead of the best one.
+        rate: Constant step towards each reward, in (0, 1], which tracks drift; by default the
+            sample mean is used.
     """
     check.probability(epsilon=epsilon)
     if rate is not None and (not check.is_number(rate) or not 0 < rate <= 1):

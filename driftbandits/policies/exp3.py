@@ -1,20 +1,21 @@
 """Exp3: exponential weights for rewards that an adversary may choose.
 
     p_k = (1 - gamma) w_k / sum_j w_j + gamma / K;   arm ~ p
-    w_a *= exp(gamma x / (K p_a)) for the pulled arm a, x the reward's share of its range
+    w_a *= exp(gamma x / (K p_a)) for the pulled arm a, x the reward scaled to [0, 1]
 
-Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem". Unless
-given, gamma is that of their corollary 3.2, min(1, sqrt(K ln K / ((e - 1) T))), with T = 10,000
-where the horizon is unknown. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+The default gamma is that of corollary 3.2, min(1, sqrt(K ln K / ((e - 1) T))), with T = 10,000 if
+the horizon is unknown. Rewards are clipped to `spec.reward_range` before they are scaled. A reward
+is divided by the probability that its arm had when it was chosen, however late it arrives.
 
-Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
-them; an arm gains nothing while it is unavailable, so it comes back behind the others. A reward is
-divided by the probability that its arm had when it was chosen, however late it comes.
+Paper: Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem".
+
+Differences from the paper: where some arms are unavailable, only the available ones are drawn, and
+they share gamma. An arm gains nothing while it is unavailable, so it comes back behind the others.
 
 Use it when rewards may react to the pulls, or nothing can be assumed about them: it is as good as
 the best single arm in hindsight, up to about 2.6 sqrt(K T ln K). Not when the best arm changes: its
-weights remember for ever, and exp3_s or rexp3 forget. Not when rewards are plain noise around
-steady means, where thompson loses far less.
+weights never forget (`exp3_s` and `rexp3` do). Not when rewards are plain noise around constant
+means, where `thompson` loses far less.
 
 It ignores the context.
 """
@@ -45,7 +46,7 @@ def exp3(spec: BanditSpec, *, gamma: float | None = None) -> Policy:
     """Exponential weights for adversarial rewards; as good as the best single arm.
 
     Args:
-        gamma: share of exploration, and rate of learning; by default the formula with the horizon.
+        gamma: Share of exploration, and rate of learning; by default the formula with the horizon.
     """
     if gamma is not None:
         check_gamma(gamma)

@@ -1,20 +1,24 @@
-"""Exp3.S: Exp3 that gives every arm a share of the others' weight, so that the best arm may change.
+"""Exp3.S: Exp3 that gives every arm a share of the total weight, so that the best arm may change.
 
     p_k = (1 - gamma) w_k / sum_j w_j + gamma / K;   arm ~ p
     w_k <- w_k exp(gamma x_k / K) + (e alpha / K) sum_j w_j,
-    x_k = x / p_k for the pulled arm, x the reward's share of its range, and 0 for the others
+    x_k = x / p_k for the pulled arm, x the reward scaled to [0, 1], and 0 for the others
 
-Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem", section
-8. Unless given, alpha = 1 / T, with T = 10,000 where the horizon is unknown, and
-gamma = min(1, sqrt(K (segments ln(K T) + e) / ((e - 1) T))), or where the segments are not given
-either min(1, sqrt(K ln(K T) / T)). Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+By default alpha = 1 / T, with T = 10,000 if the horizon is unknown, and
+gamma = min(1, sqrt(K (segments ln(K T) + e) / ((e - 1) T))), or min(1, sqrt(K ln(K T) / T)) if the
+number of segments is not given either. Rewards are clipped to `spec.reward_range` before they are
+scaled. Weight is shared with every reward.
 
-Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
-them, while all arms take part in the sharing of weight. A weight is shared with every reward.
+Paper: Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem",
+section 8.
+
+Differences from the paper: where some arms are unavailable, only the available ones are drawn, and
+they share gamma. All arms take part in the sharing of weight.
 
 Use it when the best arm changes a few times and rewards may react to the pulls: its regret is
 measured against the best arm of each segment. Not when rewards are noise around drifting means:
-discounted_thompson explores where it must, exp3_s everywhere. Not when the best arm never changes.
+`discounted_thompson` explores where it must, `exp3_s` everywhere. Not when the best arm never
+changes.
 
 It ignores the context.
 """
@@ -47,9 +51,10 @@ def exp3_s(
     """Exponential weights for adversarial rewards whose best arm changes.
 
     Args:
-        gamma: share of exploration, and rate of learning; by default the formula with the horizon.
-        alpha: how much weight is shared at each step; by default one over the horizon.
-        segments: stretches of time with one best arm each, for gamma's formula; by default unknown.
+        gamma: Share of exploration, and rate of learning; by default the formula with the horizon.
+        alpha: How much weight is shared at each step; by default one over the horizon.
+        segments: Number of periods with one best arm each, for the formula of gamma; by default
+            unknown.
     """
     horizon = horizon_of(spec)
     if segments is not None:

@@ -5,14 +5,16 @@
         stop when one arm is left, or when an arm of A has no more than h pulls
     pull the arm of A with the fewest pulls;   c(h) = sqrt(2 sigma^2 alpha ln(t) / h)
 
-Seznec, Locatelli, Carpentier, Lazaric & Valko (2019), "Rotting bandits are no harder than
-stochastic ones". t counts the rewards so far, sigma is `spec.noise`.
+t is the number of rewards so far, and sigma is `spec.noise`.
 
-Differences from the paper: none of its constants inside the logarithm (as in the authors' own
-experiments), and no window is longer than `longest`, which bounds memory and time.
+Paper: Seznec, Locatelli, Carpentier, Lazaric & Valko (2019), "Rotting bandits are no harder than
+stochastic ones".
 
-Use it when arms wear out by being pulled and nothing else is known; it needs no window length. Not
-when means rise again, nor over long horizons, where a step becomes slow: use `eff_fewa`.
+Differences from the paper: the constants inside the logarithm are left out, as in the authors' own
+experiments, and no window is longer than `longest`, which bounds memory and time.
+
+Use it when arms wear out as they are pulled and nothing else is known; it needs no window length.
+Not when means rise again, nor over long horizons, where a step becomes slow: use `eff_fewa`.
 
 It ignores the context.
 """
@@ -50,9 +52,9 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
     """Filtering on expanding window averages, made for rewards that only fall.
 
     Args:
-        alpha: scales the confidence bonus (the theory asks for 4, practice for 0.06).
-        longest: longest window; by default the horizon, but at most 100000.
-            Memory is num_arms times this.
+        alpha: Scales the confidence bonus (theory asks for 4, practice for 0.06).
+        longest: Longest window; by default the horizon, but at most 100,000. Memory is num_arms
+            times this.
     """
     check.positive(alpha=alpha)
     size = min(spec.horizon or LONGEST, LONGEST) if longest is None else longest

@@ -5,16 +5,19 @@
     score_k ~ N((prior_weight prior_mean + weight_k mean_k) / total_k, noise^2 / total_k)
     arm = argmax score
 
-Thompson (1933), with the conjugate prior of a normal mean whose noise is known. With a discount
-below 1 the weights of ALL arms fade with every step, so that the posterior of an arm that is not
-pulled widens back to the prior; the idea is that of Qi, Wang & Zhu (2023), "Discounted Thompson
-sampling for non-stationary bandit problems". Differences from the paper: prior and noise are ours.
+This is the conjugate prior of a normal mean with known noise. With a discount below 1 the weights
+of ALL arms fade with every step, so the posterior of an arm that is not pulled widens back to the
+prior. A step is a decision: a reward that arrives n decisions late has the weight that would be
+left had it arrived at once.
 
-Our reading: a step is a decision. A reward that comes n decisions late has the weight that would
-be left had it come at once. Weighted means are kept, not sums, which would lose digits in float32.
+Paper: Thompson (1933). The discount is that of Qi, Wang & Zhu (2023), "Discounted Thompson sampling
+for non-stationary bandit problems".
 
-Use it when rewards are real numbers whose noise is roughly known, and with a discount such as 0.999
-when they drift. Not when the noise may be far too low: it would trust its first rewards too much.
+Differences from the paper: prior and noise are ours. We store weighted means instead of sums, which
+would lose digits in float32.
+
+Use it when rewards are real numbers whose noise is roughly known; set a discount such as 0.999 if
+they drift. Not when the noise may be set far too low: it would trust its first rewards too much.
 Not when rewards depend on an observed context.
 
 It ignores the context.
@@ -57,10 +60,11 @@ def gaussian_thompson(
     """Thompson sampling with normal posteriors, for rewards of any scale; it may forget.
 
     Args:
-        discount: what is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
-        prior_mean: what an arm is thought to pay; by default the middle of the reward range.
-        prior_deviation: standard deviation of that; by default the width of the reward range.
-        noise: standard deviation of a reward from its mean; by default the noise of the problem.
+        discount: What is left of the evidence after one more decision, in (0, 1]; 1 never forgets.
+        prior_mean: Expected mean of an arm before any reward; by default the middle of the reward
+            range.
+        prior_deviation: Standard deviation of that; by default the width of the reward range.
+        noise: Standard deviation of a reward from its mean; by default the noise of the problem.
     """
     check_discount(discount)
     low, high = spec.reward_range

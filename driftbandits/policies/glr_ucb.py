@@ -5,22 +5,24 @@
     max_s s kl(m_1:s, m_1:n) + (n - s) kl(m_s+1:n, m_1:n) >= ln(3 n sqrt(n) / delta):
         forget everything about this arm (or about all arms: restart = global)
 
-Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB". m_i:j is the mean of
-the arm's i-th to j-th reward, n its pulls and t_k the rewards of all arms since its last restart;
-kl is that of Bernoulli rewards. Rewards are clipped to `spec.reward_range` and scaled to [0, 1].
+m_i:j is the mean of the arm's i-th to j-th reward. Since the arm's last restart, n is the number of
+its pulls and t_k the number of rewards of all arms. kl is that of Bernoulli rewards. Rewards are
+clipped to `spec.reward_range` and scaled to [0, 1].
 
-Differences from the paper: exploration is drawn at random, where the paper goes round the arms at
-fixed steps. All arms are tested together, after every check_every-th reward of any of them, where
-the paper tests the pulled arm at once; s is a multiple of `stride`; and of an arm with more than
-`longest` pulls only the last ones are tested, against the threshold of all n. So one test in ten
-steps serves all runs of a simulation, and memory is bounded. delta, the tenth in front of
-`exploration`, the simple threshold and the missing ln ln are those of public experiments. A reward
-that was pulled before an alarm and comes after it counts as new.
+Paper: Besson & Kaufmann (2019), "The generalized likelihood ratio test meets klUCB".
 
-Use it when arms jump now and then: unlike cusum_ucb and m_ucb it does not need the size of the
-change. Local restarts suit arms that change one at a time; where all change together,
-restart=global is better. Not when rewards change slowly, which looks like no change for long. Not
-when changes are frequent: each costs dozens of pulls of the arm.
+Differences from the paper: exploration is drawn at random, where the paper cycles through the arms
+at fixed steps. All arms are tested together after every check_every-th reward, where the paper
+tests the pulled arm at once. s is a multiple of `stride`. For an arm with more than `longest` pulls
+only the last ones are tested, against the threshold of all n. So one test in ten steps serves all
+runs of a simulation, and memory is bounded. delta, the factor 0.1 in `exploration`, the simple
+threshold and the missing ln ln are those of public experiments. A reward that arrives after an
+alarm counts as new, even if the pull was before it.
+
+Use it when arms jump now and then: unlike `cusum_ucb` and `m_ucb` it does not need to know the size
+of the change. Local restarts suit arms that change one at a time; if all change together,
+restart=global is better. Not when rewards change slowly, which looks like no change for a long
+time. Not when changes are frequent: each costs dozens of pulls of the arm.
 
 It ignores the context.
 """
@@ -71,17 +73,17 @@ def glr_ucb(
     """kl-UCB that forgets an arm when a likelihood ratio test says that it has changed.
 
     Args:
-        changes: expected within the horizon (10000 where it is unknown).
-        restart: what an alarm makes it forget: local is the arm, global all arms.
-        delta: probability of a false alarm; by default 1 / sqrt(num_arms * changes * horizon),
-            without num_arms where restarts are global.
-        exploration: probability of a uniform arm; by default
-            0.1 sqrt(num_arms * changes * ln(horizon) / horizon).
-        loglog: weight of ln ln(t) in the index; the theory asks for 3, practice for 0.
-        check_every: rewards between two tests of all arms.
-        stride: pulls of an arm between two places where its rewards may be split.
-        longest: pulls of an arm that are tested, the last ones; by default the horizon, but at most
-            10000. Memory is num_arms * longest / stride.
+        changes: Number of changes expected within the horizon (10,000 pulls if it is unknown).
+        restart: What an alarm makes it forget: local is the arm, global is all arms.
+        delta: Probability of a false alarm; by default 1 / sqrt(num_arms * changes * horizon),
+            without num_arms if restarts are global.
+        exploration: Probability of a uniform arm; by default 0.1 sqrt(num_arms * changes *
+            ln(horizon) / horizon).
+        loglog: Weight of ln ln(t) in the index; theory asks for 3, practice for 0.
+        check_every: Rewards between two tests of all arms.
+        stride: Pulls of an arm between two places where its rewards may be split.
+        longest: Number of an arm's last pulls that are tested; by default the horizon, but at most
+            10,000. Memory is num_arms * longest / stride.
     """
     check.positive(changes=changes)
     check.known("restart", restart, ["local", "global"])

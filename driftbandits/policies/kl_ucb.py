@@ -1,14 +1,16 @@
-"""KL-UCB: the highest mean that a Bernoulli arm could have, given what it has paid.
+"""KL-UCB: the highest mean that a Bernoulli arm could plausibly have, given what it has paid.
 
     index_k = max { q : pulls_k kl(mean_k, q) <= ln(t) + c ln(ln(t)) },   new arms before all others
     kl(p, q) = p ln(p / q) + (1 - p) ln((1 - p) / (1 - q))
 
-Garivier & Cappe (2011), "The KL-UCB algorithm for bounded stochastic bandits and beyond". t counts
-the rewards so far; ln(ln(t)) counts as 0 while it is negative. Rewards are clipped to
-`spec.reward_range` and scaled to [0, 1], for which the paper's bounds hold too.
+t is the number of rewards so far; ln(ln(t)) counts as 0 while it is negative. Rewards are clipped
+to `spec.reward_range` and scaled to [0, 1]; the paper's bounds hold for such rewards, too.
+
+Paper: Garivier & Cappe (2011), "The KL-UCB algorithm for bounded stochastic bandits and beyond".
 
 Use it when nothing drifts: on Bernoulli arms its regret grows as slowly with the horizon as
-possible, and only ties are broken at random. Not when means move: it never forgets.
+possible, and only ties are broken at random. Not when means move: it never forgets (`sw_ucb` and
+`glr_ucb` do).
 
 It ignores the context.
 """
@@ -34,7 +36,7 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
     """Upper confidence bounds for Bernoulli arms; it assumes that nothing drifts.
 
     Args:
-        c: of the term ln(ln(t)) (the theory asks for 3, practice for 0).
+        c: Factor of the term ln(ln(t)); theory asks for 3, practice for 0.
     """
     check.not_negative(c=c)
 

@@ -3,12 +3,14 @@
     z = (context, 1);  beta_k ~ N(mu_k, variance * P_k^-1);  arm = argmax z' beta_k
     P_k = precision * I + sum z z',  mu_k = P_k^-1 sum r z  over the pulls of arm k
 
-Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", one model
-per arm. Scores are sampled instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z),
-independent over the arms. Without a context z is the constant 1.
+We sample scores instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z), independent
+over the arms. Without a context z is the constant 1.
 
-Use it when the reward is about linear in the context and the relation does not change. Not when it
-drifts (`d_lin_ts` forgets) or is nonlinear (`neural_linear`).
+Paper: Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", with
+one model per arm.
+
+Use it when the reward is roughly linear in the context and the relation does not change. Not when
+it drifts (`d_lin_ts` forgets) or is nonlinear (`neural_linear`).
 """
 
 from typing import NamedTuple
@@ -31,8 +33,8 @@ def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -
     """Linear Thompson sampling; it assumes that nothing drifts.
 
     Args:
-        precision: of the prior on each coefficient (the ridge).
-        variance: of the rewards around the linear model; scales the exploration.
+        precision: Precision of the prior on each coefficient (the ridge).
+        variance: Variance of the rewards around the linear model; scales the exploration.
     """
     check.positive(precision=precision, variance=variance)
 

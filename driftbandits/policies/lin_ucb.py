@@ -3,23 +3,25 @@
     z = (context, 1);  index_k = z' theta_k + alpha * width * sqrt(z' P_k^-1 z)
     P_k = precision * I + sum z z',  theta_k = P_k^-1 sum (r - low) z  over the pulls of arm k
 
-Li, Chu, Langford & Schapire (2010), "A contextual-bandit approach to personalized news article
-recommendation", with disjoint models. (low, low + width) is `spec.reward_range`: rewards count from
-its lower end and the bonus scales with it. So by default an arm that was not pulled yet looks at
-least as good as the best possible one, and shifting or scaling the rewards changes no choice. With
-`delta` width is the radius of the confidence ellipsoid in its place, see Abbasi-Yadkori, Pal &
-Szepesvari (2011), "Improved algorithms for linear stochastic bandits", for each arm on its own:
+(low, low + width) is `spec.reward_range`: rewards count from its lower end, and the bonus scales
+with its width. So by default an arm that has not been pulled looks at least as good as the best
+possible one, and shifting or scaling the rewards changes no choice. With `delta`, width is replaced
+by the radius of the confidence ellipsoid, for each arm on its own:
 
     width * sqrt(precision) + noise * sqrt(2 ln(1 / delta) + d ln(1 + t / (precision * d)))
 
-where d = dim(z), t counts the rewards of all arms and noise is `spec.noise`. Without a context z is
-the constant 1.
+where d = dim(z), t is the number of rewards of all arms, and noise is `spec.noise`. Without a
+context z is the constant 1.
+
+Paper: Li, Chu, Langford & Schapire (2010), "A contextual-bandit approach to personalized news
+article recommendation", with disjoint models. The radius is that of Abbasi-Yadkori, Pal &
+Szepesvari (2011), "Improved algorithms for linear stochastic bandits".
 
 Differences from the paper: its features have no constant, and its rewards are clicks.
 
-Use it when rewards depend on a context about linearly, arm by arm, and do not drift: it wastes few
+Use it when rewards are roughly linear in the context, arm by arm, and do not drift: it wastes few
 pulls, and apart from ties the choice is deterministic. Not when the arms drift: old rewards count
-for ever, so each new one changes less (see d_lin_ucb and sw_lin_ucb).
+for ever, so each new one changes less (see `d_lin_ucb` and `sw_lin_ucb`).
 """
 
 from typing import NamedTuple
@@ -49,9 +51,10 @@ def lin_ucb(
     """Linear upper confidence bounds; it assumes that nothing drifts.
 
     Args:
-        alpha: scales the bonus.
-        precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
+        alpha: Scales the bonus.
+        precision: Precision of the prior on each coefficient (the ridge).
+        delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
+            range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     radius = radius_of(spec, delta, precision)

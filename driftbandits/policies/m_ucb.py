@@ -5,18 +5,20 @@
     |sum of the arm's last window / 2 rewards - sum of the window / 2 before| > threshold:
         forget everything about all arms
 
-Cao, Wen, Kveton & Xie (2019), "Nearly optimal adaptive procedure with change detection for
-piecewise-stationary bandit". t counts the decisions and n the rewards since the last alarm. Rewards
-are clipped to `spec.reward_range` and scaled to [0, 1]. If the arm whose turn it is is not
-available, the next available one is pulled.
+Since the last alarm, t is the number of decisions and n the number of rewards. Rewards are clipped
+to `spec.reward_range` and scaled to [0, 1]. If the arm whose turn it is is unavailable, the next
+available one is pulled.
 
-Differences from the paper: it takes a window of (4 / d^2) (sqrt(ln(2 K T^2)) + sqrt(ln(2 T)))^2 for
-changes of at least d, which is longer than the horizon for any d that matters (24000 for d = 0.1,
-K = 5 and T = 10000), the threshold sqrt(window / 2 * ln(2 K T^2)), the exploration
-sqrt((changes + 1) K (2 threshold + 3 sqrt(window)) / (2 T)), here nearly half of all pulls, and
-xi = 2. Ours is a window of 200, ln(2 T) in the threshold, a twentieth of that exploration and
-xi = 1, for horizons such as 10000. A reward that was pulled before an alarm and comes after it
-counts as new.
+Paper: Cao, Wen, Kveton & Xie (2019), "Nearly optimal adaptive procedure with change detection for
+piecewise-stationary bandit".
+
+Differences from the paper: for changes of at least d, the paper's window is
+(4 / d^2) (sqrt(ln(2 K T^2)) + sqrt(ln(2 T)))^2, which is longer than the horizon for any d that
+matters (24,000 for d = 0.1, K = 5 and T = 10,000). Its threshold is sqrt(window / 2 * ln(2 K T^2)),
+its exploration sqrt((changes + 1) K (2 threshold + 3 sqrt(window)) / (2 T)), here nearly half of
+all pulls, and xi = 2. We use a window of 200, ln(2 T) in the threshold, a twentieth of that
+exploration and xi = 1, for horizons such as 10,000. A reward that arrives after an alarm counts as
+new, even if the pull was before it.
 
 Use it when all arms change at the same few moments, and by a lot: with the defaults the halves must
 differ by about 0.3 of the reward range. Not when arms change one at a time: every alarm forgets all
@@ -59,12 +61,12 @@ def m_ucb(
     """UCB that forgets everything when an arm's recent rewards differ from those before.
 
     Args:
-        changes: expected within the horizon (10000 where it is unknown).
-        window: rewards of an arm that are tested, an even number.
-        threshold: of the test; by default sqrt(window / 2 * ln(2 horizon)).
-        exploration: share of the pulls that go round all arms; by default
-            0.05 sqrt((changes + 1) num_arms (2 threshold + 3 sqrt(window)) / (2 horizon)).
-        xi: scales the square of the confidence bonus.
+        changes: Number of changes expected within the horizon (10,000 pulls if it is unknown).
+        window: Number of an arm's last rewards that are tested, an even number.
+        threshold: Threshold of the test; by default sqrt(window / 2 * ln(2 horizon)).
+        exploration: Share of the pulls that cycle through all arms; by default 0.05 sqrt((changes +
+            1) num_arms (2 threshold + 3 sqrt(window)) / (2 horizon)).
+        xi: Scales the square of the confidence bonus.
     """
     check.positive(changes=changes)
     check.integer(at_least=2, window=window)

@@ -6,16 +6,18 @@
     b_k = noise_scale + (sum r^2 - mu_k' P_k mu_k) / 2       over the pulls of arm k
 
 Every `train_every` rewards the network takes `train_steps` minibatch steps on the squared error of
-the pulled arm's output, and the posteriors are built anew from all data in memory.
+the pulled arm's output, and the posteriors are rebuilt from all data in memory. Between two
+trainings only the pulled arm's posterior is updated, by one rank. We sample the score z' beta_k
+instead of beta_k: it is a Student's t with 2 a_k degrees of freedom. b_k is updated by residuals,
+which gives the same number.
 
-Riquelme, Tucker & Snoek (2018), "Deep Bayesian bandits showdown". The defaults are the settings of
-its table 2; those of the public example are layers=1, hidden=50, initial_pulls=2, train_every=50,
-train_steps=100, noise_shape=6, noise_scale=6, restart_rate=false. The score z' beta_k is sampled in
-place of beta_k: it is a Student's t with 2 a_k degrees of freedom. b_k grows by residuals, which is
-the same number. Between two trainings only the pulled arm's posterior is updated, by one rank.
+Paper: Riquelme, Tucker & Snoek (2018), "Deep Bayesian bandits showdown". The defaults are the
+settings of its table 2. Those of the public example are layers=1, hidden=50, initial_pulls=2,
+train_every=50, train_steps=100, noise_shape=6, noise_scale=6, restart_rate=false.
 
 Use it when the reward is nonlinear in the context, data are plentiful and the relation does not
-change. Not when it drifts (the memory keeps everything), nor where a step must be cheap.
+change. Not when it drifts (the memory holds everything; see `recurrent_linear`), nor when a step
+must be cheap.
 """
 
 from typing import NamedTuple
@@ -90,18 +92,18 @@ def neural_linear(
     """Bayesian linear regression on features that a network learns.
 
     Args:
-        layers: hidden layers of the network.
-        hidden: units of each, and dimension of the regression.
-        initial_pulls: of every arm in turn, before anything else.
-        train_every: rewards between two trainings.
-        train_steps: minibatch steps of one training.
-        batch: rewards in a minibatch, drawn with replacement.
-        learning_rate: of the first step; it falls as 1 / (1 + step / 2).
-        restart_rate: whether the learning rate starts again with each training.
-        precision: of the prior on each coefficient.
+        layers: Hidden layers of the network.
+        hidden: Units of each layer, and dimension of the regression.
+        initial_pulls: Pulls of every arm at the start, in turn.
+        train_every: Rewards between two trainings.
+        train_steps: Minibatch steps of one training.
+        batch: Rewards in a minibatch, drawn with replacement.
+        learning_rate: Learning rate of the first step; it falls as 1 / (1 + step / 2).
+        restart_rate: Whether the learning rate starts again with each training.
+        precision: Precision of the prior on each coefficient.
         noise_shape: a of the inverse-gamma prior on the noise.
-        noise_scale: b of the same.
-        memory: how many rewards are kept; by default the horizon, or 10000 where it is unknown.
+        noise_scale: b of the same prior.
+        memory: Number of rewards stored; by default the horizon, or 10,000 if it is unknown.
     """
     size = (spec.horizon or MEMORY) if memory is None else memory
     check.integer(layers=layers, hidden=hidden, train_every=train_every, batch=batch, memory=size)

@@ -1,22 +1,24 @@
-"""NeuralUCB: a network's prediction plus a bonus by the gradient of its output.
+"""NeuralUCB: a network's prediction plus a bonus from the gradient of its output.
 
     x = (context, 1);  f_k = v' relu(W_k x);  g_k = gradient of f_k in all weights
     arm = argmax f_k + sigma_k;  sigma_k^2 = lambda * variance * sum g_k^2 / U
     U = lambda at first, then U + g_arm^2 after every pull
 
-Zhou, Li & Gu (2020), "Neural contextual bandits with UCB-based exploration". Every arm has its own
-first-layer weights W_k and shares the last layer v: it is the paper's input with the context in the
-arm's block and zeros elsewhere. Without a context x is the constant 1.
+Every arm has its own first-layer weights W_k, and all share the last layer v. This is the paper's
+input with the context in the arm's block and zeros elsewhere. Without a context x is the constant
+1.
 
-Differences from the paper: U is diagonal, as in the authors' code. The network goes on learning
-from the weights it has, by Adam, every `train_every` rewards and from the last `memory` of them, so
-that the cost of a step is bounded; the paper trains at every step, anew from the first weights and
-on all rewards. The loss is the mean squared error with a weight decay of lambda / (rewards in
-memory), towards zero and not the first weights. The network has no biases, as its input has a
+Paper: Zhou, Li & Gu (2020), "Neural contextual bandits with UCB-based exploration".
+
+Differences from the paper: U is diagonal, as in the authors' code. The network continues from its
+current weights, by Adam, every `train_every` rewards, and learns from the last `memory` of them, so
+the cost of a step is bounded; the paper trains at every step, from the initial weights and on all
+rewards. The loss is the mean squared error with a weight decay of lambda / (rewards in memory),
+towards zero and not towards the initial weights. The network has no biases, since its input has a
 constant, no factor sqrt(hidden), and PyTorch's initial weights. Rewards are scaled by the reward
-range. U counts a pull when it is made, not when its reward comes.
-The default variance is 4, so that the bonus is two of neural_ts's standard deviations; the
-authors' code has 1, which explores less.
+range. U counts a pull when it is made, not when its reward arrives.
+The default variance is 4, so the bonus is two of `neural_ts`'s standard deviations; the authors'
+code has 1, which explores less.
 
 Use it when the reward is a nonlinear function of the context, with little noise, and cheap steps
 matter more than a calibrated bonus. Not when rewards drift within `memory` rewards: the network
@@ -49,17 +51,17 @@ def neural_ucb(
     batch: int = 64,
     learning_rate: float = 0.01,
 ) -> Policy:
-    """Upper confidence bounds by a network's gradient; its exploration ends for good.
+    """Upper confidence bounds from a network's gradient; its exploration ends for good.
 
     Args:
-        hidden: units of the network's layer.
-        precision: lambda, where U starts; also the weight decay.
-        variance: scales the squared bonus.
-        memory: how many of the last rewards the network is trained on.
-        train_every: rewards between two trainings.
-        train_steps: minibatch steps of one training.
-        batch: rewards in a minibatch, drawn with replacement.
-        learning_rate: of Adam.
+        hidden: Units of the network's hidden layer.
+        precision: lambda, the initial value of U; also the weight decay.
+        variance: Scales the squared bonus.
+        memory: Number of the last rewards that the network is trained on.
+        train_every: Rewards between two trainings.
+        train_steps: Minibatch steps of one training.
+        batch: Rewards in a minibatch, drawn with replacement.
+        learning_rate: Learning rate of Adam.
     """
     learner = confidence_learner(
         spec,

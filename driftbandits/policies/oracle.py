@@ -1,10 +1,15 @@
-"""The oracle: pulls the arm whose mean is highest now. Only a simulator can give it the means.
+"""Oracle: pulls the arm whose mean is highest now, which only a simulator can know.
 
-Where pulls change the means it is greedy along its own trajectory, which is optimal where arms only
-lose by being pulled (Levine, Crammer & Mannor, 2017) and the reference of the policy regret.
+    arm = argmax mean_k(now)
+
+Where pulls change the means it is greedy along its own trajectory. That is optimal where arms only
+lose by being pulled, and it is the reference of the policy regret.
+
+Paper: Levine, Crammer & Mannor (2017), "Rotting bandits".
 
 Use it as a reference for what is achievable. Not when means change with the pulls and patience
-pays: it always takes the arm that is best at the moment.
+pays: it always takes the arm that is best at the moment. It cannot run in an agent or in the
+service, where nobody knows the means.
 
 It ignores the context.
 """
@@ -17,7 +22,7 @@ from driftbandits.numerics.arms import draw, greedy_probabilities
 
 
 def oracle(spec: BanditSpec) -> Policy:
-    """The best arm of the moment; it sees the means."""
+    """The best arm of the moment; it sees the true means."""
 
     def init(key: Key) -> Array:
         return jnp.zeros(0)

@@ -1,19 +1,21 @@
-"""RAW-UCB: the most pessimistic of the upper confidence bounds over all recent windows.
+"""RAW-UCB: the lowest of the upper confidence bounds over all recent windows.
 
     index_k = min over h = 1 ... pulls_k of  mean of the last h rewards + c(h)
     c(h) = sqrt(2 sigma^2 alpha ln(t) / h);   infinite before the first pull
 
-Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested rotting
-bandits". t counts the rewards so far, sigma is `spec.noise`.
+t is the number of rewards so far, and sigma is `spec.noise`. A choice takes time in proportion to
+num_arms times the pulls of the most pulled arm (or `longest`, if less), and a reward in proportion
+to `longest`.
 
-Differences from the paper: none of its constants inside the logarithm (as in the authors' own
-experiments), and no window is longer than `longest`, which bounds memory and time. A choice takes
-time in proportion to num_arms times the pulls of the most pulled arm, or times `longest` where
-that is less, and a reward in proportion to `longest`.
+Paper: Seznec, Menard, Lazaric & Valko (2020), "A single algorithm for both restless and rested
+rotting bandits".
 
-Use it when rewards only fall, by being pulled or with time; one setting serves both. Not when means
-rise again (an arm that looked bad is hardly tried), when rewards are noisier than `spec.noise`, or
-over a long horizon, where eff_raw_ucb takes a fraction of the time.
+Differences from the paper: the constants inside the logarithm are left out, as in the authors' own
+experiments, and no window is longer than `longest`, which bounds memory and time.
+
+Use it when rewards only fall, with pulls or with time; one setting serves both. Not when means rise
+again (an arm that looked bad is hardly tried), when rewards are noisier than `spec.noise`, or over
+a long horizon, where `eff_raw_ucb` takes a fraction of the time.
 
 It ignores the context.
 """
@@ -43,9 +45,9 @@ def raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, longest: int | None = None)
     """Upper confidence bounds over all windows, made for rewards that only fall.
 
     Args:
-        alpha: scales the confidence bonus (the theory asks for 4, practice for 1.4).
-        longest: longest window; by default the horizon, but at most 100000.
-            Memory is num_arms times this.
+        alpha: Scales the confidence bonus (theory asks for 4, practice for 1.4).
+        longest: Longest window; by default the horizon, but at most 100,000. Memory is num_arms
+            times this.
     """
     check.positive(alpha=alpha)
     size = min(spec.horizon or LONGEST, LONGEST) if longest is None else longest

@@ -1,17 +1,21 @@
-"""The Recurrent Bandit: a stacked GRU trained online, one REINFORCE step per pull.
+"""Recurrent Bandit: a stacked GRU trained online, one REINFORCE step per pull.
 
     h_t = GRU(c_t, h_{t-1});  z = W drop(h_t) + b;  p = softmax(z);  arm ~ p
     L = -(r - rbar) log p_arm + energy * (sum_i p_i z_i)^2;  one RMSprop step on L
 
-Rotman & Wolf (2023), "Energy regularized RNNs for solving non-stationary bandit problems".
+A temperature divides the logits wherever they are used. Sums and softmax are over the available
+arms. The paper's ablations are recurrent(energy=0), recurrent(energy=0, epsilon=0.01) and
+recurrent(energy=0, temperature=2).
 
-Where the paper is silent: without a context the input is the constant 1; the gradient goes through
-the present step only; rbar is the mean of the rewards before this one; dropout follows each layer
-and is active when acting; RMSprop and the initial weights are PyTorch's. A temperature divides the
-logits wherever they are used. Sums and softmax run over the available arms.
+Paper: Rotman & Wolf (2023), "Energy regularized RNNs for solving non-stationary bandit problems".
+
+Differences from the paper: none that we know of. Where it is silent, we chose: without a context
+the input is the constant 1; the gradient goes through the present step only; rbar is the mean of
+the rewards before this one; dropout follows each layer and is active when acting; RMSprop and the
+initial weights are PyTorch's.
 
 Use it when rewards change in ways that no window or discount fits, such as limits on pulls in a
-row. Not when nothing drifts, nor where a step must be cheap.
+row. Not when nothing drifts, nor when a step must be cheap.
 """
 
 from typing import NamedTuple
@@ -81,17 +85,17 @@ def recurrent(
     """The Recurrent Bandit: a GRU trained by REINFORCE with an energy term.
 
     Args:
-        layers: stacked GRU layers.
-        hidden: units of each layer.
-        dropout: share of units dropped after each layer.
-        energy: weight of the energy term; 0 turns it off.
-        learning_rate: step size of RMSprop.
-        epsilon: take the most probable arm, but a uniform one with this probability;
-            by default it samples from the softmax.
-        temperature: divides the logits.
-        baseline_rate: rate of an exponential mean of the rewards as baseline;
-            by default the mean of all rewards so far.
-        history: feed the last arm and its reward as inputs too.
+        layers: Stacked GRU layers.
+        hidden: Units of each layer.
+        dropout: Share of units dropped after each layer.
+        energy: Weight of the energy term; 0 turns it off.
+        learning_rate: Step size of RMSprop.
+        epsilon: Take the most probable arm, but a uniform one with this probability; by default it
+            samples from the softmax.
+        temperature: Divides the logits.
+        baseline_rate: Rate of an exponential mean of the rewards as baseline; by default the mean
+            of all rewards so far.
+        history: Whether the last arm and its reward are inputs, too.
     """
     check.integer(layers=layers, hidden=hidden)
     check.not_negative(energy=energy)

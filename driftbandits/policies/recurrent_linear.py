@@ -5,23 +5,22 @@
     per reward: mu_k <- sqrt(g) mu_k,  S_k <- g S_k + (1 - g) prior_variance I  for all arms, then
     S^-1 <- S^-1 + z z' / variance,  mu <- mu + S z (r - z' mu) / variance  for the pulled arm
 
-and one RMSprop step of the GRU and a linear output per arm on (output_arm - r)^2, with the gradient
-through the last `window` steps.
+Each reward also brings one RMSprop step of the GRU and a linear output per arm on
+(output_arm - r)^2, with the gradient through the last `window` steps. We sample the scores
+z' beta_k instead of the beta_k. The last arm and reward are those learned last, so rewards may be
+late. Rewards are scaled by the reward range. Without a context the GRU's input is the constant 1.
 
-Ramesh, Rauber, Conserva & Schmidhuber (2022; first 2020), "Recurrent neural-linear posterior
-sampling for nonstationary contextual bandits". Scores z' beta_k are sampled in place of the beta_k.
-The last arm and reward are those learned last, so that rewards may be late. Rewards are scaled by
-the reward range.
+Paper: Ramesh, Rauber, Conserva & Schmidhuber (2022; first 2020), "Recurrent neural-linear posterior
+sampling for nonstationary contextual bandits".
 
-Differences from the paper: the candidate arm is not an input; every arm has a linear model of its
-own. The network learns one step per reward, where the paper trains on the whole history every 32
-steps and then builds the posterior anew; so the cost of a step is bounded. Old features go out of
-date as the network moves, and rewards may drift in ways that the features do not show: hence g, the
-`discount`. It stands for weights that drift as an autoregression whose stationary distribution is
-the prior, which makes the update above exact, keeps S_k below the prior's, and needs no inverse of
-a matrix. The context itself is a feature beside the GRU's. One GRU layer stands for the LSTM
-between two other layers, and its weight decay is left out. Without a context its input is the
-constant 1.
+Differences from the paper: the candidate arm is not an input; every arm has its own linear model.
+The network takes one step per reward, where the paper trains on the whole history every 32 steps
+and then rebuilds the posterior; so the cost of a step is bounded. Old features become outdated as
+the network changes, and rewards may drift in ways that the features do not show: hence g, the
+`discount`. It models weights that drift as an autoregression whose stationary distribution is the
+prior. That makes the update above exact, keeps S_k below the prior's, and needs no matrix inverse.
+The context itself is a feature beside the GRU's. One GRU layer replaces the LSTM between two other
+layers, and there is no weight decay.
 
 Use it when rewards depend on the context and drift, or when recent rewards predict the next ones.
 Not when patterns must be learned from few rewards: it takes one gradient step per reward.
@@ -80,14 +79,14 @@ def recurrent_linear(
     """Bayesian linear regression, which forgets, on a GRU's view of the history.
 
     Args:
-        hidden: units of the GRU.
-        window: how many steps back the gradient goes.
-        learning_rate: step size of RMSprop.
-        discount: g, how much of the posterior is kept from one reward to the next;
-            1 never forgets.
-        prior_variance: of each weight of the linear models, for rewards scaled to [0, 1].
-        variance: of scaled rewards around the linear models; by default that of `spec.noise`, and
-            0.001 more.
+        hidden: Units of the GRU.
+        window: Number of steps that the gradient goes back.
+        learning_rate: Step size of RMSprop.
+        discount: g, the share of the posterior that stays from one reward to the next; 1 never
+            forgets.
+        prior_variance: Variance of each weight of the linear models, for rewards scaled to [0, 1].
+        variance: Variance of scaled rewards around the linear models; by default that of
+            `spec.noise` plus 0.001.
     """
     low, high = spec.reward_range
     if variance is None:

@@ -1,20 +1,23 @@
 """Rexp3: Exp3 that restarts after every batch of pulls.
 
     batch = ceil((K ln K)^(1/3) (T / V)^(2/3));   gamma = min(1, sqrt(K ln K / ((e - 1) batch)))
-    exp3.py with this gamma, all weights equal again at the start of every batch
+    Exp3 with this gamma, all weights equal again at the start of every batch
 
-Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary rewards". V
-bounds the variation sum_t max_k |mu_k(t + 1) - mu_k(t)| of the means, in widths of the reward
-range. T = 10,000 where the horizon is unknown. Rewards are clipped to `spec.reward_range` and
-scaled to [0, 1]. The default V = 1 is ours: over 10,000 pulls of ten arms it makes batches of 1321
-pulls. The formula guards against the worst drift; for a smooth one a lower V may do better.
+V bounds the variation sum_t max_k |mu_k(t + 1) - mu_k(t)| of the means, in widths of the reward
+range. T is the horizon, or 10,000 if it is unknown. Rewards are clipped to `spec.reward_range` and
+scaled to [0, 1]. A batch is a number of decisions; a reward that arrives after its batch is not
+counted.
 
-Our reading where arms are unavailable: only the available ones are drawn, with gamma shared by
-them. A batch is a number of decisions; a reward that arrives after its batch is not counted.
+Paper: Besbes, Gur & Zeevi (2014), "Stochastic multi-armed-bandit problem with non-stationary
+rewards".
+
+Differences from the paper: the default V = 1 is ours. Over 10,000 pulls of ten arms it gives
+batches of 1321 pulls. The formula guards against the worst drift; for a smooth one a lower V may do
+better. Where some arms are unavailable, only the available ones are drawn, and they share gamma.
 
 Use it when means drift within a known budget, in whatever way, and a guarantee matters more than
 the usual regret. Not when batches are short: it explores from scratch in each, and with many arms
-does little else; discounted_thompson then loses less. Not when rewards arrive later than a batch.
+does little else; `discounted_thompson` then loses less. Not when rewards arrive later than a batch.
 
 It ignores the context.
 """
@@ -60,9 +63,9 @@ def rexp3(
     """Exponential weights that restart in batches, for means that drift within a budget.
 
     Args:
-        variation: V, how far the means move in all, in widths of the reward range.
-        batch: pulls between two restarts; by default the formula with V and the horizon.
-        gamma: share of exploration, and rate of learning; by default the formula with the batch.
+        variation: V, how far the means move in total, in widths of the reward range.
+        batch: Pulls between two restarts; by default the formula with V and the horizon.
+        gamma: Share of exploration, and rate of learning; by default the formula with the batch.
     """
     check.positive(variation=variation)
     length = batch_length(spec.num_arms, horizon_of(spec), variation) if batch is None else batch

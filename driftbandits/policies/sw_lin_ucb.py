@@ -4,26 +4,28 @@
     V_k = precision * I + sum z z',  theta_k = V_k^-1 sum (r - low) z
                                      over those of the last `window` rewards that arm k paid
 
-Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity", with the features
-of each arm in a block of their own, so that V falls apart into one matrix per arm. The window is
-over the rewards of all arms: one that is not pulled becomes as unknown as at the start. (low, low +
-width) is `spec.reward_range`, as in lin_ucb. With `delta` width is the radius of the paper in its
-place, for each arm on its own, where d = dim(z) and noise is `spec.noise`:
+The features of each arm are a block of their own, so V splits into one matrix per arm. The window
+is over the rewards of all arms: an arm that is not pulled becomes as uncertain as at the start.
+(low, low + width) is `spec.reward_range`, as in `lin_ucb`. With `delta`, width is replaced by the
+paper's radius, for each arm on its own, where d = dim(z) and noise is `spec.noise`:
 
     width * sqrt(precision) + noise * sqrt(d ln((1 + window / precision) / delta))
 
-The default window is the paper's (d T / B)^(2/3), where the variation B of the coefficients over
-the horizon T is not known and taken to be 1. Without a context z is the constant 1.
+The default window is the paper's (d T / B)^(2/3). The variation B of the coefficients over the
+horizon T is unknown; we take 1. Without a context z is the constant 1.
 
-Differences from the paper: the width is constant unless `delta` is given; that of the paper has
+Paper: Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity".
+
+Differences from the paper: the width is constant unless `delta` is given. The paper's width has
 several times the regret on Bernoulli arms. A new reward is added to the sums and the oldest one
-subtracted; now and then they are summed anew, so that rounding errors do not accumulate: in a
-window of 3000 the coefficients are right to a few 1e-4 of the width.
+subtracted; from time to time the sums are recomputed, so that rounding errors do not accumulate. In
+a window of 3000 the coefficients are right to a few 1e-4 of the width.
 
-Use it when rewards depend on a context about linearly and that dependence jumps or drifts: what is
-older than the window is gone for good. Set `window` to the number of pulls over which it hardly
-changes: the default is long. Not when nothing drifts (lin_ucb), nor where memory is scarce: it
-keeps the whole window. It inverts two matrices a step, which is slow with 30 features or more.
+Use it when rewards are roughly linear in the context and the relation jumps or drifts: what is
+older than the window is gone for good. Choose `window` so that the relation hardly changes within
+that many pulls; the default is long. Not when nothing drifts (`lin_ucb`), nor when memory is
+scarce: it stores the whole window. Each step inverts two matrices, which is slow with 30 features
+or more.
 """
 
 import math
@@ -67,11 +69,12 @@ def sw_lin_ucb(
     """Linear upper confidence bounds on a sliding window.
 
     Args:
-        window: how many of the last rewards count; by default (d T)^(2/3), where d is the dimension
-            of the context plus 1 and T the horizon, or 10000 where it is unknown.
-        alpha: scales the bonus.
-        precision: of the prior on each coefficient (the ridge).
-        delta: chance that an arm's bound fails; by default a bonus as wide as the reward range.
+        window: Number of the last rewards that count; by default (d T)^(2/3), where d is the
+            dimension of the context plus 1 and T the horizon, or 10,000 if it is unknown.
+        alpha: Scales the bonus.
+        precision: Precision of the prior on each coefficient (the ridge).
+        delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
+            range.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     size = math.ceil(memory_length(spec)) if window is None else window

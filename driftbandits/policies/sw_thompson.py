@@ -3,15 +3,16 @@
     theta_k ~ Beta(1 + wins_k, 1 + losses_k), counted over the last `window` pulls of all arms
     arm = argmax theta
 
-Trovo, Paladino, Restelli & Gatti (2020), "Sliding-window Thompson sampling for non-stationary
-settings". An arm that is not in the window has the prior Beta(1, 1). Rewards that are not 0 or 1
-are clipped to `spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at random, as in
-thompson.py.
+An arm that is not in the window has the prior Beta(1, 1). Rewards other than 0 and 1 are clipped to
+`spec.reward_range`, scaled to [0, 1] and turned into 0 or 1 at random, as in `thompson`.
 
-Our reading: the window holds decisions. One whose reward has not arrived leaves its place empty,
-and a reward that arrives after its decision has left the window is not counted. The default window
-is ours, borrowed from what sliding-window UCB is often run with: 4 sqrt(T ln T), with T = 10,000
-where the horizon is unknown.
+Paper: Trovo, Paladino, Restelli & Gatti (2020), "Sliding-window Thompson sampling for
+non-stationary settings".
+
+Differences from the paper: the window holds decisions. A decision whose reward has not arrived
+leaves its place empty, and a reward that arrives after its decision has left the window is not
+counted. The default window, 4 sqrt(T ln T), is ours and borrowed from sliding-window UCB; T is the
+horizon, or 10,000 if it is unknown.
 
 Use it when Bernoulli arms jump at unknown times: what is older than the window is forgotten
 completely, where a discount leaves a tail. Not when nothing drifts: it never stops exploring. Not
@@ -49,7 +50,7 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
     """Thompson sampling with Beta posteriors of the last pulls only.
 
     Args:
-        window: how many pulls count; by default 4 sqrt(T ln T).
+        window: Number of the last pulls that count; by default 4 sqrt(T ln T) for the horizon T.
     """
     if window is None:
         window = usual_window(spec)

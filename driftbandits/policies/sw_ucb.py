@@ -3,11 +3,13 @@
     index_k = mean_k + scale * sqrt(xi ln(min(t, window)) / pulls_k)      over the window;
     infinite where the window holds no reward of the arm
 
-Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit problems". All
-arms share the window: a reward enters it on arrival, however late, and pushes out the oldest one,
-of whichever arm. t counts the rewards so far; `scale` (B in the paper) is the width of
-`spec.reward_range` unless given. The window, unless given, is 4 sqrt(T ln T), but at most T, where
-T is the horizon (10,000 where it is unknown).
+All arms share the window: a reward enters it on arrival, however late, and pushes out the oldest
+one, of whichever arm. t is the number of rewards so far. `scale` (B in the paper) is the width of
+`spec.reward_range` by default. The default window is 4 sqrt(T ln T), but at most T, where T is the
+horizon, or 10,000 if it is unknown.
+
+Paper: Garivier & Moulines (2011), "On upper-confidence bound policies for switching bandit
+problems".
 
 Use it when the means jump now and then, or move little within a window, and you know roughly how
 fast. Not with many arms: an arm that has dropped out of the window is tried again at once, so every
@@ -42,10 +44,10 @@ def sw_ucb(
     """Upper confidence bounds over a sliding window, for means that jump.
 
     Args:
-        window: how many of the last rewards count, over all arms together; by default
-            4 sqrt(T ln T) for the horizon T, but at most T.
-        xi: of the bonus, inside the square root.
-        scale: of the bonus; by default the width of the reward range.
+        window: Number of the last rewards that count, over all arms together; by default 4 sqrt(T
+            ln T) for the horizon T, but at most T.
+        xi: Factor inside the square root of the bonus.
+        scale: Scale of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     scale = high - low if scale is None else scale

@@ -3,8 +3,10 @@
     M = ceil(alpha * (16 sigma^2 T^2 ln(sqrt(2) T) / K^2)^(1/3))
     pull every arm M times in turn; from then on the arm whose last M rewards have the highest mean
 
-Levine, Crammer & Mannor (2017), "Rotting bandits"; with `doubling` its wSWA for an unknown horizon,
-which restarts in epochs of 1, 2, 4, ... pulls. sigma is `spec.noise`.
+sigma is `spec.noise`. With `doubling` it is the paper's wSWA for an unknown horizon, which restarts
+in epochs of 1, 2, 4, ... pulls.
+
+Paper: Levine, Crammer & Mannor (2017), "Rotting bandits".
 
 Use it when an arm only loses by being pulled and the horizon is known. Not when arms recover, or
 take turns being the best: the window is long, and an arm that was left is never tried again.
@@ -37,8 +39,8 @@ def swa(spec: BanditSpec, *, alpha: float = 0.2, doubling: bool = False) -> Poli
     """Sliding-window average, made for rewards that only fall.
 
     Args:
-        alpha: scales the window.
-        doubling: restart in epochs of doubling length, for an unknown horizon.
+        alpha: Scales the window.
+        doubling: Whether to restart in epochs of doubling length, for an unknown horizon.
     """
     check.positive(alpha=alpha)
     check.flag(doubling=doubling)

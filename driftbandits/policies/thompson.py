@@ -1,10 +1,12 @@
-"""Thompson sampling for Bernoulli rewards: pull the arm whose sampled mean is highest.
+"""Thompson sampling: pulls the arm whose sampled mean is highest, for rewards of 0 or 1.
 
     theta_k ~ Beta(1 + wins_k, 1 + losses_k);   arm = argmax theta
 
-Thompson (1933); Chapelle & Li (2011), "An empirical evaluation of Thompson sampling". Other rewards
-are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win with that probability:
-Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
+Other rewards are clipped to `spec.reward_range`, scaled to [0, 1] and turned into a win with that
+probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
+
+Paper: Thompson (1933), "On the likelihood that one unknown probability exceeds another"; Chapelle &
+Li (2011), "An empirical evaluation of Thompson sampling".
 
 Use it when rewards do not drift: few policies lose less, and there is nothing to tune. Not when
 they do: its counts only grow, so it adapts ever more slowly; `discounted_thompson` forgets.

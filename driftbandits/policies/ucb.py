@@ -2,10 +2,11 @@
 
     index_k = mean_k + scale * sqrt(2 ln(t) / pulls_k),   infinite before the first pull
 
-Auer, Cesa-Bianchi & Fischer (2002), "Finite-time analysis of the multiarmed bandit problem". t
-counts the rewards so far; `scale` is the width of `spec.reward_range` unless given.
+t is the number of rewards so far. `scale` is the width of `spec.reward_range` by default.
 
-Use it when rewards do not drift and a deterministic rule is wanted. Not when they do: it never
+Paper: Auer, Cesa-Bianchi & Fischer (2002), "Finite-time analysis of the multiarmed bandit problem".
+
+Use it when rewards do not drift and you want a deterministic rule. Not when they do: it never
 forgets, so an arm that was good long ago still looks good; `sw_ucb` and `d_ucb` forget.
 
 It ignores the context.
@@ -30,7 +31,7 @@ def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
     """Upper confidence bounds; it assumes that nothing drifts.
 
     Args:
-        scale: of the bonus; by default the width of the reward range.
+        scale: Scale of the bonus; by default the width of the reward range.
     """
     low, high = spec.reward_range
     if scale is None:

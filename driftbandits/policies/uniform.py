@@ -1,4 +1,6 @@
-"""Uniform: every available arm with the same probability; the baseline for regret.
+"""Uniform: every available arm with the same probability.
+
+    P(arm) = 1 / (number of available arms)
 
 Use it as a baseline, or to collect unbiased data. Not when rewards matter.
 

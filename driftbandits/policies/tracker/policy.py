@@ -1,4 +1,4 @@
-"""The tracker: finds out by itself how fast rewards drift, from not at all to fast.
+"""Tracker: finds out by itself how fast rewards drift, from not at all to fast.
 
     per arm a bank of Kalman filters, reward = z'm + noise, m drifting by q_j: experts j
     weights_j  *= Student's density of expert j's error; then experts mix their states
@@ -10,26 +10,28 @@
     p           = inverse gap weights of the index: every arm has a chance, known exactly
 
 z = (context / its root mean square so far, 1). A streak is a row of pulls of the same arm. Each arm
-is pulled `first_pulls` times first. With a context, a second bank adds random Fourier features of
-the context to z; a gate follows the index of one bank or the other with the probability that it
-pays more, judged by what following each has paid.
+is pulled `first_pulls` times at the start. With a context, a second bank adds random Fourier
+features of the context to z. A gate follows the index of one bank or the other with the probability
+that it pays more, judged by what following each has paid.
 
-Research of our own; docs/explanation/tracker.md has the pseudocode and the reason for every
-constant. Its parts: the interacting-multiple-models filter (Blom & Bar-Shalom, 1988), fixed share
-(Herbster & Warmuth, 1998), spike and slab (Mitchell & Beauchamp, 1988), inverse gap weighting (Abe
-& Long, 1999), random Fourier features (Rahimi & Recht, 2007). It knows the number of arms and the
-dimension of the context, but not the horizon, the scale or noise of the rewards, or how they drift.
+It knows the number of arms and the dimension of the context, but not the horizon, the scale or
+noise of the rewards, or how they drift. A late reward reduces only the uncertainty that existed at
+the pull, not the drift since. An arm that becomes available late starts from the mean of all
+rewards. A reward counts as at most 30 deviations from the mean (a single bad outlier is not learned
+from), and a context number as at most 30 times its root mean square.
 
-A late reward reduces only the uncertainty that existed at the pull, not the drift since. An arm
-that becomes available late starts from the mean of all rewards. A reward counts as at most 30
-deviations from the mean (a single one that is worse is not learned from), and a context number as
-at most 30 times its root mean square. Time and memory grow with num_arms times the square of the
-context's dimension plus 17; with more than 32 context numbers the filters know variances without
-covariances, and time and memory grow with the dimension itself, for more regret.
+Time and memory grow with num_arms times the square of the context's dimension plus 17. With more
+than 32 context numbers the filters store variances without covariances. Then time and memory grow
+with the dimension itself, for more regret.
+
+Paper: none, this is our own research. Its parts are known: the interacting-multiple-models filter
+(Blom & Bar-Shalom, 1988), fixed share (Herbster & Warmuth, 1998), spike and slab (Mitchell &
+Beauchamp, 1988), inverse gap weighting (Abe & Long, 1999), random Fourier features (Rahimi & Recht,
+2007).
 
 Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
 rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do
-not drift, about one run in a hundred stays with the second-best arm for long.
+not drift, about one run in a hundred stays with the second-best arm for a long time.
 """
 
 from functools import partial
@@ -68,24 +70,25 @@ def tracker(
     waves: int = 16,
     covariance: str | None = None,
 ) -> Policy:
-    """Kalman filters from static to fast, weighed by their predictions, and one optimistic index.
+    """Kalman filters from static to fast, weighted by their predictions, and one optimistic index.
 
     Args:
-        drifts: q_j, the variance per step that each expert assumes, in units of the noise; the
+        drifts: q_j, the variance per step that each expert assumes, in units of the noise. The
             belief in each is half of that in the one before.
-        share: chance per reward that another expert becomes the right one.
-        prior: variance of an arm's level, in units of the noise.
-        slope_prior: variance of the slopes of the context.
-        slope_speed: how much faster than levels slopes drift.
-        width: of the optimism: 1 is one standard deviation, before it grows.
-        growth: of the squared width with the logarithm of an arm's share in what is known.
-        first_pulls: of each arm before anything else; by default 2, or 8 with a context.
-        memory: how much of the squared errors is kept at each reward; they tell the noise.
-        doubt: how many rewards the variance of all rewards counts for in the noise.
-        effect: chance that the length of a streak has an effect, before evidence; 0 is never.
-        randomness: scale of the gaps, in widths; 0 always pulls the arm with the highest index.
+        share: Probability per reward that another expert becomes the right one.
+        prior: Variance of an arm's level, in units of the noise.
+        slope_prior: Variance of the slopes of the context.
+        slope_speed: How much faster slopes drift than levels.
+        width: Squared width of the optimism before it grows; 1 is one standard deviation.
+        growth: How much the squared width grows with the logarithm of how little is known of an arm
+            beside the others.
+        first_pulls: Pulls of each arm at the start; by default 2, or 8 with a context.
+        memory: Share of the squared errors that stays at each reward; they estimate the noise.
+        doubt: Number of rewards that the variance of all rewards counts for in the noise.
+        effect: Prior probability that the length of a streak has an effect; 0 means never.
+        randomness: Scale of the gaps, in widths; 0 always pulls the arm with the highest index.
         waves: Fourier features of the context in the second bank; 0 leaves it out.
-        covariance: of an arm's coefficients: `full`, or `diagonal` for their variances alone; by
+        covariance: `full`, or `diagonal` to store only the variances of an arm's coefficients; by
             default full up to 32 context numbers.
     """
     check.not_negative(randomness=randomness, width=width, growth=growth)
