@@ -1,4 +1,4 @@
-"""Checks of what comes from outside, all with one grammar: `<name> must be <rule>, got <value>`."""
+"""Checks of input, all with the same kind of message: `<name> must be <rule>, got <value>`."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +9,21 @@ LARGEST_FLOAT32, SMALLEST_FLOAT32 = 3.4e38, 1.2e-38  # everything is computed in
 
 
 class InputError(ValueError):
-    """The user's mistake, told in one line."""
+    """An invalid argument, described in one line.
+
+    It is a `ValueError`. The message names the argument, the rule and the value, and suggests the
+    nearest name where one was misspelt.
+
+    Example:
+        ```python
+        from driftbandits import InputError, compare
+
+        try:
+            compare("tompson")
+        except InputError as error:
+            print(error)
+        ```
+    """
 
 
 def fail(name: str, rule: str, value: object) -> NoReturn:

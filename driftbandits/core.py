@@ -1,7 +1,7 @@
-"""The vocabulary: what a bandit problem, a policy, a decision and an environment are.
+"""The types that everything else is made of: problem, policy, decision and environment.
 
-Everything is a pure function over explicit state, so that one step of a policy in an environment
-can be jitted, vmapped over runs and scanned over time.
+A policy and an environment are pure functions over explicit state, so that one step of a policy in
+an environment can be compiled, vectorised over runs and repeated over time by JAX.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,26 @@ State = PyTree
 
 
 class BanditSpec(NamedTuple):
-    """What is known about a problem before the first pull."""
+    """What is known about a problem before the first pull.
+
+    An environment has one, and the factory of a policy receives it.
+
+    Attributes:
+        num_arms: The number of arms.
+        context_dim: The number of values in a context. 0 means that there is no context.
+        horizon: The number of pulls, if it is known beforehand. It is known in a simulation, and
+            rarely in production.
+        reward_range: The lowest and the highest reward.
+        noise: The sub-Gaussian constant of the rewards: 0.5 suits any reward between 0 and 1.
+
+    Example:
+        ```python
+        from driftbandits import BanditSpec, build_policy
+
+        spec = BanditSpec(num_arms=3, reward_range=(0.0, 10.0), noise=1.0)
+        policy = build_policy("ucb", spec)
+        ```
+    """
 
     num_arms: int
     context_dim: int = 0
@@ -25,7 +44,30 @@ class BanditSpec(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """An arm, the probabilities that it was drawn from, and what `learn` needs with its reward."""
+    """What a policy's `act` returns: an arm, its probabilities and a ticket.
+
+    Attributes:
+        arm: The index of the chosen arm, an int32 scalar.
+        probabilities: The probability of each arm, as float32 of shape `(num_arms,)`. The arm was
+            drawn from them, so the probability of the chosen arm is its propensity.
+        ticket: Whatever `learn` needs together with the reward, which may come much later. Any
+            pytree of arrays will do.
+
+    Example:
+        ```python
+        import jax
+        import jax.numpy as jnp
+
+        from driftbandits import BanditSpec, build_policy
+
+        policy = build_policy("thompson", BanditSpec(num_arms=2))
+        key = jax.random.key(0)
+        state = policy.init(key)
+        decision, state = policy.act(key, state, jnp.zeros(0), jnp.ones(2, bool))
+        state = policy.learn(state, decision.ticket, jnp.float32(1.0))
+        print(decision.arm, decision.probabilities)
+        ```
+    """
 
     arm: Array  # () int32
     probabilities: Array  # (num_arms,) float32
@@ -33,13 +75,53 @@ class Decision(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """A way of choosing arms.
+    """A way of choosing arms: three pure functions over a state of your own.
+
+    The state can be any pytree of arrays.
 
     Attributes:
-        init: the state before the first pull.
-        act: chooses an arm among the available ones; the new state holds what moves with time.
-        learn: learns from the reward of one earlier decision, identified by its ticket.
-        sees_means: whether the simulator gives it the arms' means in place of the context.
+        init: `init(key)` returns the state before the first pull.
+        act: `act(key, state, context, available)` returns a `Decision` and the new state. It
+            chooses one of the arms whose entry in `available` is true. The new state holds what
+            changes with time, such as a step count.
+        learn: `learn(state, ticket, reward)` returns the state after the reward of one earlier
+            decision, which is given by its ticket.
+        sees_means: True for an oracle: the simulator then passes the true means of the arms in
+            place of the context.
+
+    Example:
+        ```python
+        from typing import NamedTuple
+
+        import jax
+        import jax.numpy as jnp
+
+        from driftbandits import Decision, Policy, simulate
+
+
+        class Sums(NamedTuple):
+            reward: jax.Array
+            pulls: jax.Array
+
+
+        def init(key):
+            return Sums(jnp.ones(10), jnp.ones(10))
+
+
+        def act(key, state, context, available):
+            scores = jnp.where(available, state.reward / state.pulls, -jnp.inf)
+            arm = scores.argmax()
+            return Decision(arm, jax.nn.one_hot(arm, 10), arm), state
+
+
+        def learn(state, arm, reward):
+            return Sums(state.reward.at[arm].add(reward), state.pulls.at[arm].add(1))
+
+
+        greedy = Policy(init, act, learn)
+        trace = simulate(greedy, "bernoulli(num_arms=10)", horizon=200, runs=4)
+        print(trace.regret[:, -1])
+        ```
     """
 
     init: Callable[[Key], State]
@@ -49,38 +131,116 @@ class Policy(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a policy is shown before it chooses."""
+    """What an environment shows before each pull, returned by its `observe`.
+
+    Attributes:
+        context: The context, as float32 of shape `(context_dim,)`.
+        available: Which arms can be pulled, as bool of shape `(num_arms,)`.
+
+    Example:
+        ```python
+        import jax
+
+        from driftbandits import Observation, build_environment
+
+        environment = build_environment("linear")
+        key = jax.random.key(0)
+        seen = environment.observe(key, environment.init(key))
+        assert isinstance(seen, Observation)
+        print(seen.context, seen.available)
+        ```
+    """
 
     context: Array  # (context_dim,) float32
     available: Array  # (num_arms,) bool
 
 
 class Rewards(NamedTuple):
-    """What every arm pays now; a policy sees only the sampled reward of the arm it pulled."""
+    """What every arm pays at one step, returned by an environment's `rewards`.
+
+    A policy learns only the sampled reward of the arm that it pulled. The simulator uses the rest
+    to compute the regret.
+
+    Attributes:
+        sampled: The reward that each arm would pay now, as float32 of shape `(num_arms,)`.
+        mean: The expected reward of each arm, as float32 of shape `(num_arms,)`.
+
+    Example:
+        ```python
+        import jax
+
+        from driftbandits import Rewards, build_environment
+
+        environment = build_environment("bernoulli")
+        key = jax.random.key(0)
+        state = environment.init(key)
+        seen = environment.observe(key, state)
+        rewards = environment.rewards(key, state, seen.context)
+        assert isinstance(rewards, Rewards)
+        print(rewards.sampled, rewards.mean)
+        ```
+    """
 
     sampled: Array  # (num_arms,) float32
     mean: Array  # (num_arms,) float32
 
 
 class Delay(NamedTuple):
-    """How late rewards are: steps between a pull and the moment the policy learns from it."""
+    """How late rewards are: the steps between a pull and the moment the policy learns from it.
+
+    Attributes:
+        longest: The longest delay, in steps. A reward that would take longer never arrives.
+        draw: `draw(key)` returns one delay in steps, an int32 scalar. 0 means at once.
+    """
 
     longest: int  # what takes longer never arrives
     draw: Callable[[Key], Array]  # () int32, 0 is at once
 
 
 class Environment(NamedTuple):
-    """A bandit problem to simulate.
+    """A bandit problem to simulate: pure functions over a state of your own.
 
     Attributes:
-        spec: what a policy may know beforehand.
-        init: draws one instance of the problem.
-        observe: the context and the available arms.
-        rewards: this step's rewards of all arms.
-        advance: the state one step later; the pull may change it.
-        era: a whole number that changes with every change that a learner should recover from;
-            None where drift is gradual.
-        delay: of the rewards; None means that they come at once.
+        spec: What a policy may know beforehand.
+        init: `init(key)` draws one instance of the problem and returns its state.
+        observe: `observe(key, state)` returns an `Observation`: the context and the available
+            arms.
+        rewards: `rewards(key, state, context)` returns the `Rewards` of all arms at this step.
+        advance: `advance(state, arm)` returns the state one step later. The pulled arm may
+            influence it.
+        era: `era(state)` returns an integer that changes whenever the problem changes abruptly,
+            which `recovery_time` needs. None if the drift is gradual.
+        delay: The delay of the rewards. None means that they come at once.
+
+    Example:
+        ```python
+        import jax
+        import jax.numpy as jnp
+
+        from driftbandits import BanditSpec, Environment, Observation, Rewards, simulate
+
+
+        def init(key):
+            return jnp.int32(0)  # the number of pulls so far
+
+
+        def observe(key, time):
+            return Observation(jnp.zeros(0), jnp.ones(2, bool))
+
+
+        def rewards(key, time, context):
+            mean = jnp.where(time < 100, jnp.array([0.8, 0.2]), jnp.array([0.2, 0.8]))
+            return Rewards(jax.random.bernoulli(key, mean).astype(jnp.float32), mean)
+
+
+        def advance(time, arm):
+            return time + 1
+
+
+        swap = Environment(BanditSpec(num_arms=2), init, observe, rewards, advance)
+        trace = simulate("thompson", swap, horizon=200, runs=4)
+        print(trace.regret[:, -1])
+        ```
     """
 
     spec: BanditSpec

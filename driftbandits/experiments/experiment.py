@@ -1,6 +1,7 @@
-"""An experiment: what is asked, what is run for it, and what is claimed.
+"""An experiment: a question, the simulations that answer it, and claims about the result.
 
-`files` reads it from a file. It is about policies in environments, or a drawing without runs.
+`files` reads it from a file. An experiment runs policies in environments, or makes a drawing that
+needs no runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,13 @@ CHOOSING = 3  # one run in three chooses settings, the others judge
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting over several values."""
+    """One setting over several values.
+
+    Attributes:
+        of: Whose setting it is: "policy" or "environment".
+        setting: The name of the setting.
+        values: The values it takes.
+    """
 
     of: str  # "policy" or "environment"
     setting: str
@@ -27,7 +34,18 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Line:
-    """One curve of an experiment: a policy in an environment."""
+    """One curve of an experiment: a policy in an environment.
+
+    Attributes:
+        label: The unique name of the curve in its experiment.
+        policy_name: The policy's name in the legend.
+        policy: The policy as written, such as `"recurrent(energy=0)"`.
+        environment_name: The environment's name in the figure.
+        environment: The environment as written.
+        group: In a sweep, the common name of the curves that differ only in the swept value.
+        value: The value of the swept setting.
+        tunes: If this curve is a candidate in tuning, the label of the curve that it may replace.
+    """
 
     label: str  # what it is called in this experiment; unique
     policy_name: str  # the policy's name in the legend
@@ -41,6 +59,49 @@ class Line:
 
 @dataclass(frozen=True)
 class Experiment:
+    """A question, the simulations that answer it, and claims about the result.
+
+    Usually [`read_experiment`][driftbandits.read_experiment] makes one from a TOML file, whose keys
+    are the attributes below.
+
+    Attributes:
+        name: The name of the folder that gets the results.
+        title: The heading of the figure and of the section in the report.
+        question: What the experiment is meant to answer, in a sentence or two.
+        reference: The paper and section that it is from.
+        environments: Pairs of a name and an environment as written. Each gets its own panel.
+        policies: Pairs of a name in the legend and a policy as written.
+        horizon: The number of pulls per run.
+        runs: The number of repetitions.
+        seed: The random seed.
+        measure: A name in `MEASURES`.
+        scale: The scale of the vertical axis, "linear" or "log".
+        sweep: A setting that takes several values, if there is one.
+        tuning: For each policy that is tuned, its settings and the values to try.
+        hindsight: If true, all runs choose the tuned settings and all runs are shown.
+        points: About how many times per run are recorded.
+        claims: The claims, as tables like those in the file. `parsed_claims` checks them.
+        readings: How you interpreted what the source leaves open.
+        quick: The size of a quick look: runs, horizon and so on.
+        drawing: The name of a drawing, which takes the place of policies and runs.
+        times: The pulls at which a drawing is made.
+
+    Example:
+        ```python
+        from driftbandits import Experiment
+
+        experiment = Experiment(
+            name="mine",
+            title="Does Thompson sampling beat chance?",
+            environments=(("slow", "sinusoidal(period=4000)"),),
+            policies=(("thompson", "thompson"), ("chance", "uniform")),
+            horizon=200,
+            runs=4,
+        )
+        print([line.label for line in experiment.lines()])
+        ```
+    """
+
     name: str
     title: str
     question: str = ""
@@ -63,7 +124,7 @@ class Experiment:
     times: tuple[int, ...] = (0,)  # of a drawing
 
     def lines(self) -> list[Line]:
-        """Every curve, environment by environment."""
+        """Returns every curve, environment by environment."""
         return [
             line
             for environment in self.environments
@@ -85,11 +146,11 @@ class Experiment:
             yield replace(line, **{self.sweep.of: swept})
 
     def legend(self) -> list[str]:
-        """The names of policies that its figures may show."""
+        """Returns the names of the policies that the figures may show."""
         return [*(name for name, _ in self.policies), *map(tuned_name, self.tuning)]
 
     def label(self, policy: str, environment: str) -> str:
-        """The name of the curve of a policy in an environment."""
+        """Returns the name of the curve of a policy in an environment."""
         return policy if len(self.environments) == 1 else f"{policy} on {environment}"
 
     def _candidates(self, environment: tuple[str, str], policy: tuple[str, str]) -> Iterator[Line]:
@@ -108,13 +169,24 @@ class Experiment:
     def with_size(
         self, runs: int | None = None, horizon: int | None = None, seed: int | None = None
     ) -> "Experiment":
-        """The same question at another size."""
+        """Returns the same experiment with other sizes.
+
+        Args:
+            runs: The number of repetitions. None leaves it as it is, here and below.
+            horizon: The number of pulls per run.
+            seed: The random seed.
+        """
         given = {"runs": runs, "horizon": horizon, "seed": seed}
         changed = replace(self, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
         check_sizes(changed)
         return changed
 
     def parsed_claims(self) -> list[Claim]:
+        """Returns the claims, checked, with their shorthands spelled out.
+
+        Raises:
+            InputError: If a claim has a mistake.
+        """
         lines, swept = self._shown(), list(self.sweeps())
         environments = [name for name, _ in self.environments]
         return [
@@ -124,7 +196,7 @@ class Experiment:
         ]
 
     def _shown(self) -> dict[str, tuple[str, str]]:
-        """The lines that claims may name, each with the names of its policy and environment."""
+        """The curves that claims may name, each with the names of its policy and environment."""
         lines = [line for line in self.lines() if not line.tunes]
         written = {line.label: (line.policy_name, line.environment_name) for line in lines}
         tuned = {
@@ -135,7 +207,7 @@ class Experiment:
         return written | tuned
 
     def sweeps(self) -> dict[str, dict[Any, str]]:
-        """For each policy and environment of a sweep: value -> label."""
+        """Returns, for each policy and environment of a sweep, the label of each value's curve."""
         if self.sweep is None:
             return {}
         found: dict[str, dict[Any, str]] = {}
@@ -144,7 +216,7 @@ class Experiment:
         return found
 
     def made_quick(self) -> "Experiment":
-        """A quick look: few runs, a short horizon, some environments, some values of a sweep."""
+        """Returns the experiment at the size in `quick`, or as it is if there is none."""
         if not self.quick:
             return self
         chosen = self.quick.get("environments", [name for name, _ in self.environments])

@@ -1,4 +1,4 @@
-"""Experiments as files, read and checked before anything runs.
+"""Reads experiment files and checks them before anything runs.
 
 `docs/reference/experiment_files.md` describes every key. An error names the file, the key, the
 rule and the value.
@@ -37,7 +37,7 @@ def shipped() -> dict[str, Path]:
 
 
 def read_experiments(source: str | Path) -> list[Experiment]:
-    """Reads a file or a folder of files, from the disk or shipped ones, e.g. "field"."""
+    """Reads a file or a folder of files, your own or shipped with the package, e.g. "field"."""
     inside = [name for name in shipped() if name.startswith(f"{str(source).rstrip('/')}/")]
     folder = Path(source)
     if not inside and folder.is_dir():
@@ -48,7 +48,28 @@ def read_experiments(source: str | Path) -> list[Experiment]:
 
 
 def read_experiment(source: str | Path) -> Experiment:
-    """Reads a file, or one of the shipped ones by its name."""
+    """Reads an experiment file and checks it.
+
+    Args:
+        source: A TOML file, or the name of an experiment that comes with the package, such as
+            `"paper/figure_1b"`. The command `driftbandits list experiments` lists these.
+
+    Returns:
+        The experiment, ready to be run.
+
+    Raises:
+        InputError: If there is no such file, or it has a mistake. The message names the file, the
+            key, the rule and the value.
+
+    Example:
+        ```python
+        from driftbandits import read_experiment
+
+        experiment = read_experiment("paper/figure_1b")
+        print(experiment.title, experiment.runs, experiment.horizon)
+        smaller = experiment.with_size(runs=4, horizon=200)
+        ```
+    """
     path = shipped().get(str(source)) or Path(source)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -66,7 +87,7 @@ def read_experiment(source: str | Path) -> Experiment:
 
 
 def experiment_from(name: str, table: Mapping[str, Any]) -> Experiment:
-    """From a file's table to an experiment that can be run."""
+    """Makes an experiment from a file's table, and checks that it can be run."""
     for key in table:
         check.known("key", key, sorted(KEYS))
     for key, default in (("title", None), ("question", ""), ("reference", "")):
@@ -160,7 +181,7 @@ def _tuning(table: Any) -> dict[str, dict[str, list[Any]]]:
 
 
 def check_experiment(experiment: Experiment) -> None:
-    """Refuses an experiment that cannot be run, before any work is done."""
+    """Raises `InputError` for an experiment that cannot be run, before any work is done."""
     check.flag(hindsight=experiment.hindsight)
     check_sizes(experiment)
     check.known("measure", experiment.measure, MEASURES)

@@ -1,4 +1,4 @@
-"""What an experiment gave: its lines, their measure over time, and the verdicts."""
+"""The results of an experiment: its curves, their measure over time, and the verdicts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,13 +15,38 @@ if TYPE_CHECKING:
 
 
 def as_it_is(table: "pl.DataFrame") -> "pl.DataFrame":
-    """For `make_table`, where there is a table already: a lambda could not be pickled."""
+    """A `make_table` for a table that exists already; a lambda could not be pickled."""
     return table
 
 
 @dataclass(frozen=True)
 class Results:
-    """What an experiment gave."""
+    """The results of an experiment: every curve of every run, and the verdicts on its claims.
+
+    [`compare`][driftbandits.compare], [`run_experiment`][driftbandits.run_experiment] and
+    [`read_results`][driftbandits.read_results] return one.
+
+    Attributes:
+        experiment: The experiment as it was run.
+        lines: The curves that are shown, in order.
+        times: The recorded times, as numbers of pulls, of shape `(points,)`.
+        values: For the label of each curve, the measure of every run: an array of shape
+            `(runs, points)`.
+        provenance: Versions, revision, machine and time of the computation.
+        claims: The claims with their verdicts, as in `claims.json`.
+        make_table: Makes `table` when it is first used.
+
+    Example:
+        ```python
+        from driftbandits import Results, compare
+
+        results = compare(["thompson", "uniform"], horizon=200, runs=4)
+        assert isinstance(results, Results)
+        for policy, final in results.final().items():
+            print(f"{policy}: {final.mean:.1f} ({final.low:.1f} to {final.high:.1f})")
+        print(results.values["thompson"].shape)
+        ```
+    """
 
     experiment: Experiment
     lines: list[Line]  # what is shown
@@ -39,7 +64,7 @@ class Results:
         claims: list[dict[str, Any]],
         table: "pl.DataFrame",
     ) -> "Results":
-        """Of an experiment that computes a drawing: a table and no lines."""
+        """Returns the results of a drawing, which have a table and no curves."""
         return cls(
             experiment=experiment,
             lines=[],
@@ -52,19 +77,20 @@ class Results:
 
     @cached_property
     def table(self) -> "pl.DataFrame":
-        """Every run of every line at every recorded time; of a drawing: its numbers.
+        """A Polars data frame with one row per curve, run and recorded time.
 
-        It is a Polars frame, made when it is first asked for.
+        It is made when it is first used and needs the extra `report`. The table of a drawing has
+        the numbers that are drawn.
         """
         return self.make_table()
 
     def final(self) -> dict[str, Summary]:
-        """Each line's measure at the horizon, best mean first."""
+        """Returns a `Summary` of each curve at the horizon, best mean first."""
         measure = self.experiment.measure
         sign = -1 if measure in MORE_IS_BETTER else 1
         finals = {label: summarise(values[:, -1], measure) for label, values in self.values.items()}
         return dict(sorted(finals.items(), key=lambda item: sign * item[1].mean))
 
     def named_claims(self) -> list[dict[str, Any]]:
-        """The claims, each with the name of its experiment."""
+        """Returns the claims, each with the name of its experiment."""
         return [{"experiment": self.experiment.name, **claim} for claim in self.claims]

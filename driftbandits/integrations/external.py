@@ -1,10 +1,10 @@
 """Policies of other libraries: any Python object that chooses arms and learns from rewards.
 
 Two interfaces are recognised by their methods. river: `pull(arms)` and `update(arm, reward)`, with
-the context as a dictionary where the methods take one. MABWiser: `predict()` and
-`partial_fit(arms, rewards)`, with the context as a row where `is_contextual`. For any other object,
-two functions choose and learn. Where a policy needs a context and the problem has none, it is the
-constant 1.
+the context as a dictionary if the methods take one. MABWiser: `predict()` and
+`partial_fit(arms, rewards)`, with the context as a row if `is_contextual`. For any other object you
+give two functions, one that chooses and one that learns. A policy that needs a context in a problem
+without one gets the constant 1.
 """
 
 import inspect
@@ -21,7 +21,13 @@ Update = Callable[[Any, int, float, np.ndarray], Any]
 
 
 class ExternalPolicy(NamedTuple):
-    """How to make a policy that is not written in JAX, and how to use it."""
+    """How to make a policy of another library and how to use it; see `external_policy`.
+
+    Attributes:
+        make: Makes a fresh policy for each run.
+        pull: Chooses an arm. None if the policy has the methods of river or MABWiser.
+        update: Learns from a reward. None if `pull` is None.
+    """
 
     make: Callable[..., Any]
     pull: Pull | None = None
@@ -41,14 +47,46 @@ class Player(Protocol):
 def external_policy(
     make: Callable[..., Any], *, pull: Pull | None = None, update: Update | None = None
 ) -> ExternalPolicy:
-    """A policy of another library, or of your own, for `simulate_external` and `compare_with`.
+    """Wraps a policy of another library, or any Python object, for `simulate_external`.
+
+    Policies of river and MABWiser need nothing but `make`. For any other object, give `pull` and
+    `update`.
 
     Args:
-        make: makes a fresh policy for each run. If it has an argument `seed`, it gets a different
-            one for each run, as in `lambda seed: river.bandit.UCB(delta=1, seed=seed)`.
-        pull: pull(policy, arms, context) returns one of the arms, which are the available ones.
-            None if the policy has the methods of river or MABWiser.
-        update: update(policy, arm, reward, context) learns from a reward. None if `pull` is None.
+        make: A function that makes a fresh policy for each run. If it has an argument `seed`, it
+            gets a different one for each run, as in
+            `lambda seed: river.bandit.UCB(delta=1, seed=seed)`.
+        pull: `pull(policy, arms, context)` returns one of `arms`, the available ones. None if the
+            policy has the methods of river or MABWiser.
+        update: `update(policy, arm, reward, context)` learns from a reward. None if `pull` is None.
+
+    Returns:
+        A policy for `simulate_external` and `compare_with`.
+
+    Raises:
+        InputError: If `make` is not a function, or only one of `pull` and `update` is given.
+
+    Example:
+        ```python
+        from driftbandits import external_policy, simulate_external
+
+
+        class RoundRobin:
+            def __init__(self):
+                self.pulls = 0
+
+            def pull(self, arms):
+                self.pulls += 1
+                return arms[self.pulls % len(arms)]
+
+            def update(self, arm, reward):
+                pass
+
+
+        policy = external_policy(RoundRobin)  # the methods are those of river
+        trace = simulate_external(policy, "sinusoidal", horizon=50, runs=2)
+        print(trace.pulls[0, -1])
+        ```
     """
     if not callable(make):
         check.fail("make", "a function that makes a policy, as each run needs a fresh one", make)
@@ -104,7 +142,7 @@ class Custom:
 
 
 class LikeRiver:
-    """The interface of river: it gets the available arms only."""
+    """The interface of river, which takes a list of the available arms."""
 
     def __init__(self, policy: Any) -> None:
         self._policy = policy
@@ -130,8 +168,8 @@ def named(context: np.ndarray) -> dict[str, float]:
 class LikeMabwiser:
     """The interface of MABWiser, which cannot choose before it has data for every arm.
 
-    So every arm is pulled once, when it is first available. Where some arms are not available, the
-    choice is the available one with the highest expectation.
+    So every arm is pulled once, as soon as it is available. If some arms are not available, the
+    available arm with the highest expectation is chosen.
     """
 
     def __init__(self, policy: Any, num_arms: int) -> None:

@@ -1,4 +1,4 @@
-"""External policies in the table of a comparison: more lines, in the same worlds."""
+"""Adds external policies to a comparison, in the same worlds."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,12 +25,35 @@ def compare_with(
     *,
     progress: ProgressCallback | None = None,
 ) -> Results:
-    """Adds external policies to what `compare` or `run_experiment` gave, in the same worlds.
+    """Adds policies of other libraries to the results of a comparison, in the same worlds.
 
     Args:
-        results: of an experiment without a sweep; horizon, runs, seed and measure are its own.
-        policies: name in the table -> what `external_policy` gives.
-        progress: called with the steps done and the steps to do, for one policy after the other.
+        results: What `compare` or `run_experiment` returned, for an experiment without a sweep and
+            without tuning. Its horizon, runs, seed and measure are used.
+        policies: For each new name in the table, what `external_policy` returned.
+        progress: A function that is called with the number of steps done and the number in total,
+            for one policy after the other.
+
+    Returns:
+        New results with the added policies.
+
+    Raises:
+        InputError: If the experiment has a sweep or tuning, or a name is taken.
+
+    Example:
+        ```python
+        import random
+
+        from driftbandits import compare, compare_with, external_policy
+
+        mine = external_policy(
+            lambda seed: random.Random(seed),
+            pull=lambda generator, arms, context: generator.choice(arms),
+            update=lambda generator, arm, reward, context: None,
+        )
+        results = compare("thompson", horizon=50, runs=2)
+        print(list(compare_with(results, {"mine": mine}).final()))
+        ```
     """
     experiment = with_policies(results.experiment, policies)
     size: dict[str, Any] = {

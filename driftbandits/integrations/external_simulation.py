@@ -1,9 +1,8 @@
 """The simulation loop in Python, for policies and environments that are not written in JAX.
 
-A policy of ours in an environment of ours is passed to `simulate`, which is much faster. An
-external policy in an environment of ours takes a step in all runs together, so that a step of their
-worlds is one compiled call. A foreign environment is simulated run by run; run r starts with the
-seed `seed + r`.
+A JAX policy in a JAX environment is passed to `simulate`, which is much faster. An external policy
+in a JAX environment takes each step in all runs together, so that a step of the worlds is one
+compiled call. A foreign environment is simulated run by run; run r starts with the seed `seed + r`.
 """
 
 import math
@@ -48,18 +47,43 @@ def simulate_external(
     record_every: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Trace:
-    """Simulates any policy in any environment; in ours, it meets the worlds of `simulate`.
+    """Simulates any policy in any environment, including those of other libraries.
 
-    Where the means of a foreign environment are not known, the regrets of the trace are NaN.
+    In an environment of driftbandits a policy meets the same worlds as in `simulate` with the same
+    seed. Where a foreign environment does not tell the means of its arms, the regrets are NaN.
 
     Args:
-        policy: what `external_policy` gives, or a policy of ours, or its name with settings.
-        environment: an environment of ours, or its name, or what `from_gymnasium` gives.
-        horizon: pulls per run.
-        runs: independent repetitions; more of them do not change the first ones.
-        seed: random seed.
-        record_every: steps between recorded times; None keeps about a thousand times.
-        progress: called with the steps done and the steps to do.
+        policy: What `external_policy` returned, or a policy of driftbandits, or its name with
+            settings.
+        environment: An environment of driftbandits, or its name with settings, or what
+            `from_gymnasium` returned.
+        horizon: The number of pulls per run.
+        runs: The number of independent repetitions. Adding more does not change the first ones.
+        seed: The random seed.
+        record_every: The number of steps between recorded times. None records about a thousand
+            times.
+        progress: A function that is called with the number of steps done and the number in total.
+
+    Returns:
+        The same trace as `simulate` returns.
+
+    Raises:
+        InputError: If an argument is invalid, or the policy names an arm that is not available.
+
+    Example:
+        ```python
+        import random
+
+        from driftbandits import external_policy, simulate_external
+
+        chance = external_policy(
+            lambda seed: random.Random(seed),
+            pull=lambda generator, arms, context: generator.choice(arms),
+            update=lambda generator, arm, reward, context: None,
+        )
+        trace = simulate_external(chance, "sinusoidal", horizon=50, runs=2)
+        print(trace.regret[:, -1])
+        ```
     """
     check.integer(horizon=horizon, runs=runs)
     check.integer(seed=seed, at_least=0)
@@ -131,7 +155,7 @@ def play(
     horizon: int,
     report_steps: Callable[[int], None],
 ) -> None:
-    """Every player pulls in its own run, up to the horizon; rewards are delivered when due."""
+    """Lets every player pull in its own run up to the horizon, and delivers rewards when due."""
     due: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
     for time in range(horizon):
         seen = stepped.latest
@@ -156,7 +180,7 @@ def play(
 
 
 def chosen(player: Player, context: np.ndarray, available: np.ndarray) -> int:
-    """The arm that a player names, if it was offered."""
+    """The arm that a player chooses; raises `InputError` if it is not available."""
     offer = np.flatnonzero(available).tolist()
     if not offer:
         check.fail("available", "true for at least one arm at every step", available.tolist())
@@ -172,7 +196,7 @@ def chosen(player: Player, context: np.ndarray, available: np.ndarray) -> int:
 
 
 class CompiledPolicy(NamedTuple):
-    """A policy of ours, in a block of one run."""
+    """A compiled JAX policy, in a block of one run."""
 
     init: Callable[[Keys], State]
     act: Callable[..., tuple[Array, PyTree, State]]
@@ -195,7 +219,7 @@ def compiled(policy: Policy) -> CompiledPolicy:
 
 
 class JaxPlayer:
-    """A policy of ours in one run, with the randomness that `simulate` would give it."""
+    """A JAX policy in one run, with the random keys that `simulate` would give it."""
 
     def __init__(self, policy: Policy, num_arms: int, keys: Keys) -> None:
         self._policy, self._num_arms, self._keys = compiled(policy), num_arms, keys

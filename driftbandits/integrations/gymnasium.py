@@ -1,4 +1,4 @@
-"""Gymnasium: our environments as its environments, and its bandits for our policies."""
+"""Gymnasium: its interface to driftbandits' environments, and its bandits for our policies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -24,16 +24,34 @@ AnyEnv = gymnasium.Env[Any, Any]
 
 
 def to_gymnasium(environment: Environment | str, *, horizon: int = 10_000) -> "BanditEnv":
-    """A Gymnasium environment whose episodes are runs of one of our environments.
+    """Makes a Gymnasium environment whose episodes are runs of a driftbandits environment.
 
     An action is an arm, an observation has the `context` and the `available` arms, and the reward
-    is what the pulled arm pays. `info` has the arms' `mean` and which are `available`, both for
-    the next pull, and after a pull its `regret`. `reset(seed=s)` is run 0 of `simulate` with the
-    seed s, and each `reset()` after it the next run of that seed; `options={"run": 7}` is run 7.
+    is what the pulled arm pays. `info` has the `mean` of each arm and which arms are `available`,
+    both for the next pull, and after a pull its `regret`. `reset(seed=s)` starts run 0 of
+    `simulate` with the seed s, and each `reset()` after it the next run of that seed;
+    `reset(options={"run": 7})` starts run 7. It needs the extra `gymnasium`.
 
     Args:
-        environment: an environment, or its name as in "sinusoidal(max_consecutive=10)".
-        horizon: pulls of an episode, after which it is truncated; it is never terminated.
+        environment: An environment, or its name with settings, such as
+            `"sinusoidal(max_consecutive=10)"`.
+        horizon: The number of pulls in an episode. It is then truncated, and never terminated.
+
+    Returns:
+        A `gymnasium.Env`.
+
+    Raises:
+        InputError: If an argument is invalid, or the rewards of the environment are delayed.
+
+    Example:
+        ```python
+        from driftbandits import to_gymnasium
+
+        env = to_gymnasium("sinusoidal", horizon=20)
+        observation, info = env.reset(seed=0)
+        observation, reward, terminated, truncated, info = env.step(2)
+        print(observation["available"], reward, info["regret"])
+        ```
     """
     return BanditEnv(environment, horizon=horizon)
 
@@ -119,23 +137,40 @@ def from_gymnasium(
     reward_range: tuple[float, float] | None = None,
     noise: float = 0.5,
 ) -> "GymnasiumBandit":
-    """A Gymnasium environment for `simulate_external`.
+    """Wraps a Gymnasium environment for `simulate_external`.
 
-    It is meant for bandits: the actions are arms, and policies treat each step separately. An
-    episode that ends is followed by another one in the same run, so one-step episodes are fine.
-    Run r starts with `reset(seed=seed + r)`. For what `to_gymnasium` returns, no setting is needed.
+    It is meant for bandits: the actions are arms, and policies treat each step separately. When an
+    episode ends, the next one begins in the same run, so one-step episodes are fine. Run r starts
+    with `reset(seed=seed + r)`. An environment made by `to_gymnasium` needs no other argument. It
+    needs the extra `gymnasium`.
 
     Args:
-        environment: an environment with a Discrete action space, or what makes one, or its id.
-        context: from an observation to the context, a vector; None takes the whole of a Box, the
-            `context` of what `to_gymnasium` returns, and nothing of others.
-        available: from the info that comes with an observation to the mask of available arms;
-            None is `info["action_mask"]` where there is one, else all of them.
-        means: from the same info to the means of all arms, as in `lambda info:
-            info["thresholds"]`; None is unknown, and then so is the regret.
-        reward_range: lowest and highest reward, for policies that use it; None is what the
-            environment says, or else (0, 1).
-        noise: sub-Gaussian constant of the rewards, for the same.
+        environment: An environment with a Discrete action space, or a function that makes one, or
+            its id.
+        context: A function from an observation to the context, a vector. None takes a Box as a
+            whole, the entry `context` of a dictionary, and no context otherwise.
+        available: A function from `info` to the mask of available arms. None takes
+            `info["action_mask"]` if it exists, and otherwise all arms.
+        means: A function from `info` to the means of all arms, such as
+            `lambda info: info["thresholds"]`. With None the means and the regret are unknown.
+        reward_range: The lowest and the highest reward, for policies that need it. None takes what
+            the environment states, or (0, 1).
+        noise: The sub-Gaussian constant of the rewards, for policies that need it.
+
+    Returns:
+        An environment for `simulate_external`.
+
+    Raises:
+        InputError: If the action space is not Discrete, or an argument is invalid.
+
+    Example:
+        ```python
+        from driftbandits import from_gymnasium, simulate_external, to_gymnasium
+
+        environment = from_gymnasium(to_gymnasium("sinusoidal"))
+        trace = simulate_external("thompson", environment, horizon=50, runs=2)
+        print(trace.regret[:, -1])
+        ```
     """
     if isinstance(environment, str):
         environment = gymnasium.make(environment)
@@ -159,7 +194,7 @@ def from_gymnasium(
 
 
 class Reader(NamedTuple):
-    """Where to find things in a Gymnasium environment."""
+    """How to read the observations and infos of a Gymnasium environment."""
 
     context: Callable[[Any], Any]  # of an observation
     available: Callable[[Mapping[str, Any]], Any]  # of an info

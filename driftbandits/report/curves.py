@@ -38,7 +38,7 @@ def styled() -> AbstractContextManager[None]:
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuses a path that a figure cannot be written to, before any work is done."""
+    """Raises `InputError` if a figure cannot be written there, before any work is done."""
     if path.suffix.lower() not in FORMATS:
         check.fail("plot", f"a file name ending in one of {', '.join(FORMATS)}", str(path))
     if path.is_dir():
@@ -49,7 +49,29 @@ def check_figure_path(path: Path) -> None:
 
 
 def draw_curves(results: Results, path: str | Path) -> Path:
-    """Writes the figure; the ending of the name chooses the format."""
+    """Draws the curves of an experiment with their 95% bands, and writes the figure to a file.
+
+    Each environment has its own panel, with at most twelve policies. It needs the extra `report`.
+
+    Args:
+        results: What `compare`, `run_experiment` or `read_results` returned.
+        path: The file to write. Its ending chooses the format: .png, .svg or .pdf. Missing folders
+            are made.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: If the format is not one of these, or the file cannot be written.
+
+    Example:
+        ```python
+        from driftbandits import compare, draw_curves
+
+        results = compare(["thompson", "uniform"], horizon=200, runs=4)
+        draw_curves(results, "curves.svg")
+        ```
+    """
     path = Path(path)
     check_figure_path(path)
     with styled():
@@ -100,7 +122,7 @@ def curves_figure(results: Results, looks: Mapping[str, Look]) -> Figure:
 
 
 def best_lines(results: Results, environment: str) -> list[Line]:
-    """As many as can be told apart, in the order of the experiment."""
+    """The best lines, as many as a reader can tell apart, in the order of the experiment."""
     sign = -1 if results.experiment.measure in MORE_IS_BETTER else 1
     lines = [line for line in results.lines if line.environment_name == environment]
     here = list({line.policy: line for line in reversed(lines)}.values())[
@@ -119,7 +141,7 @@ def draw_panel(
     styles: Mapping[str, Look],
     experiment: Experiment,
 ) -> list[str]:
-    """Returns what a reader has to be told of it."""
+    """Draws the curves of one environment; returns notes for the reader."""
     edge = lower_edge(curves) if experiment.scale == "log" else 0.0
     shown = cut_below(curves, edge) if edge > 0 else dict(curves)
     for label, curve in shown.items():

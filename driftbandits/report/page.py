@@ -1,4 +1,4 @@
-"""One page for a folder of results, which opens without a network, and its figures beside it."""
+"""The report of a folder of results: one HTML page that opens offline, figures and tables."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -35,12 +35,30 @@ SIGNS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?"}
 def write_report(
     folder: str | Path, title: str | None = None, *, results: Iterable[Results] = ()
 ) -> Path:
-    """Draws and writes everything that a folder of results has to show; returns the page.
+    """Writes the report of a folder of results: one HTML page, figures, tables and verdicts.
+
+    The page opens offline. It needs the extra `report`.
 
     Args:
-        folder: with at least one finished experiment.
-        title: of the page; None is made from the experiments.
-        results: those of the folder that the caller has in hand; the others are read.
+        folder: A folder with the results of at least one experiment, as `run_experiment` and
+            `compare(out=...)` write it.
+        title: The title of the page. None makes one from the experiments.
+        results: Results of this folder that are in memory already. The others are read from disk.
+
+    Returns:
+        The path of the page, `report.html` in the folder.
+
+    Raises:
+        InputError: If the folder has no finished experiment.
+
+    Example:
+        ```python
+        from driftbandits import compare, write_report
+
+        compare(["thompson", "uniform"], horizon=200, runs=4, out="results/mine")
+        page = write_report("results/mine", title="Thompson sampling against chance")
+        print(page)
+        ```
     """
     folder = Path(folder)
     places = finished(folder)
@@ -113,7 +131,7 @@ def default_title(found: list[Results]) -> str:
 
 
 def section(results: Results, folder: Path, looks: Mapping[str, Look]) -> dict[str, Any]:
-    """What the page says of one experiment; writes its figures and tables on the way."""
+    """The page's section on one experiment; also writes its figures and tables."""
     experiment, about = results.experiment, results.provenance
     place = folder / experiment.name
     finals = ranking = None

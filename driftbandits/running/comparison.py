@@ -28,18 +28,39 @@ def compare(
     cores: int | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
-    """Simulates several policies in the same worlds.
+    """Simulates several policies in the same worlds, so that they can be compared.
+
+    Run i of every policy meets the same world: the same means, the same drift and the same random
+    rewards. So differences between policies are not luck of the draw.
 
     Args:
-        policies: for example ["tracker(width=2)", "ucb"], or a single one.
-        environment: for example "sinusoidal(max_consecutive=10)".
-        horizon: pulls per run.
-        runs: independent repetitions.
-        seed: random seed.
-        measure: a name in `MEASURES`.
-        out: a folder that keeps the runs, to continue a killed call; None keeps them in memory.
-        cores: how many to use; None is all of them. The numbers do not depend on it.
-        watcher: receives progress reports.
+        policies: The policies with their settings, such as `["tracker(width=2)", "ucb"]`, or a
+            single one. By default `tracker`, `thompson` and `uniform`.
+        environment: The environment with its settings, such as
+            `"sinusoidal(max_consecutive=10)"`. By default `sinusoidal`.
+        horizon: The number of pulls per run.
+        runs: The number of independent repetitions.
+        seed: The random seed.
+        measure: What to measure: a name in `MEASURES`.
+        out: A folder that stores the runs, so that an interrupted call resumes when it is repeated.
+            None leaves them in memory.
+        cores: The number of cores to use. None uses all; the numbers do not depend on it.
+        watcher: Receives progress reports.
+
+    Returns:
+        The curves of every policy and run. `results.final()` ranks the policies.
+
+    Raises:
+        InputError: If an argument is invalid, for example a policy that does not exist.
+
+    Example:
+        ```python
+        from driftbandits import compare
+
+        results = compare(["thompson", "uniform"], "sinusoidal", horizon=200, runs=4)
+        for policy, final in results.final().items():
+            print(f"{policy}: {final.mean:.1f} ({final.low:.1f} to {final.high:.1f})")
+        ```
     """
     policies = [policies] if isinstance(policies, str) else policies
     experiment = Experiment(
@@ -62,7 +83,7 @@ def compare(
 
 
 def as_json(results: Results) -> dict[str, Any]:
-    """One object for machines; an interval that does not exist is null."""
+    """The results as one JSON object, with null for an interval that does not exist."""
     policies = {policy: final.as_json() for policy, final in results.final().items()}
     experiment = results.experiment
     about = {name: getattr(experiment, name) for name in ("horizon", "runs", "seed", "measure")}

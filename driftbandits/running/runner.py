@@ -1,8 +1,9 @@
-"""From experiments to results on disk, on all cores or a cluster, continuing where it was.
+"""Runs experiments on all cores or a cluster, and writes the results to disk.
 
-The work is cut into blocks of runs. What is finished is kept as a piece, under a name made from all
-that shapes its numbers; a piece that is there is not computed again. So the same command continues
-after a kill, a changed experiment computes what has changed, and more runs cost only the new ones.
+The work is divided into blocks of runs. A finished block is stored as a piece, under a name made
+from everything that determines its numbers, and is never computed again. So an interrupted
+command resumes when it is repeated, a changed experiment computes only what has changed, and more
+runs cost only the new ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,17 +45,39 @@ def run_experiments(
     on: str | None = None,
     watcher: Watcher | None = None,
 ) -> list[Results]:
-    """Runs experiments, or continues them; each gets a folder of its own inside `folder`.
+    """Runs several experiments, or resumes them, and writes their results to one folder.
+
+    Experiments that share simulations share the work. The tables of several experiments might not
+    fit into memory together, so they stay on disk and `results.table` reads them.
 
     Args:
-        experiments: with names that differ.
-        folder: keeps the pieces and the results.
-        cores: how many pieces to compute at a time; None is as many as there are cores.
-        on: "ray" or "ray://HOST:PORT" for a Ray cluster; None is this process.
-        watcher: receives progress reports.
+        experiments: The experiments, each with a name of its own.
+        folder: Where results are written, a folder for each experiment. Finished work is stored
+            here too: repeat an interrupted call and it resumes.
+        cores: The number of cores to use. None uses all; the numbers do not depend on it.
+        on: `"ray"` or `"ray://HOST:PORT"` to compute on a Ray cluster. None computes in this
+            process.
+        watcher: Receives progress reports.
 
-    The tables of several experiments might not fit into memory together: they stay on disk, and
-    `results.table` reads them.
+    Returns:
+        The results, in the order of the experiments.
+
+    Raises:
+        InputError: If two experiments have the same name, or `on` is invalid.
+        WorkError: If some of the work failed. What is finished stays in the folder.
+
+    Example:
+        ```python
+        from dataclasses import replace
+
+        from driftbandits import read_experiment, run_experiments
+
+        first = read_experiment("paper/figure_1b").with_size(runs=4, horizon=200)
+        first = replace(first, policies=(("chance", "uniform"),), claims=())
+        second = replace(first, name="other_seed", seed=1)
+        for results in run_experiments([first, second], "results/both"):
+            print(results.experiment.name, results.final()["chance"].mean)
+        ```
     """
     folder, watcher = Path(folder), watcher or Watcher()
     names = [experiment.name for experiment in experiments]
@@ -83,14 +106,48 @@ def run_experiment(
     on: str | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
-    """Runs one experiment, or continues it."""
+    """Runs one experiment, or resumes it, and writes its results to a folder.
+
+    Args:
+        experiment: The experiment.
+        folder: Where results are written, into a folder with the experiment's name. Finished work
+            is stored here too: repeat an interrupted call and it resumes.
+        cores: The number of cores to use. None uses all; the numbers do not depend on it.
+        on: `"ray"` or `"ray://HOST:PORT"` to compute on a Ray cluster. None computes in this
+            process.
+        watcher: Receives progress reports.
+
+    Returns:
+        The results, with a verdict on each claim.
+
+    Raises:
+        InputError: If `on` or `cores` is invalid.
+        WorkError: If some of the work failed. What is finished stays in the folder.
+
+    Example:
+        ```python
+        from driftbandits import Experiment, run_experiment
+
+        experiment = Experiment(
+            name="mine",
+            title="Does Thompson sampling beat chance?",
+            environments=(("sinusoidal", "sinusoidal"),),
+            policies=(("thompson", "thompson"), ("uniform", "uniform")),
+            horizon=200,
+            runs=4,
+            claims=({"text": "It does.", "lower": "thompson", "higher": "uniform"},),
+        )
+        results = run_experiment(experiment, "results/mine")
+        print(results.claims[0]["verdict"])
+        ```
+    """
     return run_experiments([experiment], folder, cores=cores, on=on, watcher=watcher)[0]
 
 
 def write_pieces(
     outcomes: Iterable[tuple[PieceJob, Computed | Failed]], folder: Path, progress: Progress
 ) -> None:
-    """Writes every piece as it comes; an error at the end names those that did not."""
+    """Writes every piece as it is finished; an error at the end names those that failed."""
     for job, outcome in outcomes:
         if isinstance(outcome, Failed):
             progress.piece_failed(job, outcome)
@@ -105,7 +162,7 @@ def write_pieces(
 def finish_experiment(
     experiment: Experiment, planned: list[PlannedLine], folder: Path, keep_table: bool
 ) -> Results:
-    """Puts an experiment's pieces together, judges its claims and writes both."""
+    """Assembles an experiment's pieces, judges its claims and writes both."""
     place = folder / experiment.name
     results = (
         drawing_results(experiment) if experiment.drawing else assemble(experiment, planned, folder)
@@ -115,7 +172,7 @@ def finish_experiment(
 
 
 def assemble(experiment: Experiment, planned: list[PlannedLine], folder: Path) -> Results:
-    """One line after the other: beside the table, only one line's pieces are in memory."""
+    """Assembles one line at a time: besides the table, only its pieces are in memory."""
     origins, values, frames = Origins(), {}, []
     read = partial(read_line, folder=folder, origins=origins)
     for measured in measured_lines(experiment, planned, read):
@@ -127,7 +184,7 @@ def assemble(experiment: Experiment, planned: list[PlannedLine], folder: Path) -
 
 
 def read_line(line: PlannedLine, folder: Path, origins: Origins) -> Trace:
-    """A line's runs, from its pieces."""
+    """Reads a line's runs from its pieces."""
     for piece in line.pieces:
         metadata = read_piece_metadata(folder, piece)
         origins.add(piece.name, piece.horizon * line.width, metadata)

@@ -23,7 +23,7 @@ TABLE = "results.parquet"
 
 
 def write_results(folder: Path, results: Results) -> None:
-    """The numbers, the experiment and its verdicts are one file, so that they belong together."""
+    """Writes the numbers, the experiment and its verdicts into one file, so they always match."""
     experiment = as_table(results.experiment)
     write_json(folder / "provenance.json", results.provenance)
     metadata = {"experiment": experiment, "claims": results.claims}
@@ -54,12 +54,32 @@ def unreadable(folder: Path, error: Exception) -> StoreError:
 
 
 def table_on_disk(results: Results, folder: Path) -> Results:
-    """The same results, whose table is read from their folder when it is asked for."""
+    """The same results, with a table that is read from their folder when it is first used."""
     return replace(results, make_table=partial(pl.read_parquet, folder / TABLE))
 
 
 def read_results(folder: str | Path) -> Results:
-    """Reads one experiment's folder back."""
+    """Reads the results of one experiment from its folder.
+
+    Args:
+        folder: The folder of one experiment: `results/mine/NAME` for results that were written to
+            `results/mine`.
+
+    Returns:
+        What `run_experiment` returned when it wrote them.
+
+    Raises:
+        StoreError: If the folder cannot be read.
+
+    Example:
+        ```python
+        from driftbandits import compare, read_results
+
+        compare(["thompson", "uniform"], horizon=200, runs=4, out="results/mine")
+        results = read_results("results/mine/comparison")
+        print(results.final()["thompson"].mean)
+        ```
+    """
     folder = Path(folder)
     try:
         metadata = read_metadata(folder / TABLE)

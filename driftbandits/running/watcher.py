@@ -9,22 +9,25 @@ from driftbandits.running.planning import PieceJob
 
 
 class Watcher:
-    """Receives progress reports; this one ignores them. Calls may come from any thread."""
+    """Receives progress reports. This one ignores them; override the methods that you need.
+
+    The methods may be called from any thread.
+    """
 
     def begin(self, jobs: Sequence[PieceJob], kept: Sequence[PieceJob]) -> None:
-        """The jobs to do, and those whose pieces are there already."""
+        """Called first, with the jobs to do and those that are finished already."""
 
     def cores_used(self, cores: int) -> None:
-        """How many jobs are computed at a time, from now on."""
+        """Called when the number of jobs that are computed at the same time changes."""
 
     def advanced(self, job: PieceJob, steps: int, seconds: float | None = None) -> None:
-        """A job took more steps, over all of its runs; in so many seconds, where that is known."""
+        """Called when a job has done more steps, summed over its runs; `seconds` may be unknown."""
 
     def failed(self, job: PieceJob, why: Failed) -> None:
-        """A job cannot be done; the others continue."""
+        """Called when a job has failed; the others continue."""
 
     def line_done(self, experiment: Experiment, line: Line, seconds: float) -> None:
-        """A policy has finished in an environment; the seconds are of one core."""
+        """Called when a policy has finished in an environment; `seconds` are of one core."""
 
     def experiment_done(self, results: Results) -> None:
-        """An experiment is complete, its claims are judged."""
+        """Called when an experiment is complete and its claims are judged."""

@@ -1,10 +1,10 @@
-"""The engine: a policy in an environment, over many steps and many runs.
+"""The engine: simulates a policy in an environment, over many steps and many runs.
 
-Runs go in blocks of a width that depends on the policy alone, never on the machine. A block is
-one XLA program on one core: a loop over time around a vmap over its runs, carried forward a chunk
-of steps at a time. Every run has its own keys, made from the seed and its index, and the world's
-keys are apart from the policy's. So the same seed gives the same numbers for any number of cores,
-chunks and runs, and all policies meet the same worlds.
+Runs are computed in blocks, whose width depends on the policy alone, never on the machine. A block
+is one XLA program on one core: a loop over time around a vmap over the block's runs, which advances
+a chunk of steps per call. Every run has its own random keys, made from the seed and the index of
+the run, and the environment's keys are separate from the policy's. So the same seed gives the same
+numbers for any number of cores, chunks and runs, and all policies meet the same worlds.
 """
 
 import threading
@@ -52,7 +52,7 @@ NARROWEST, WIDEST = 4, 100  # a wide block shares what its kernels cost beside t
 
 
 class Keys(NamedTuple):
-    """The sources of randomness of a run."""
+    """The random keys of a run."""
 
     world_start: Key
     policy_start: Key
@@ -75,19 +75,40 @@ def simulate(
     cores: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Trace:
-    """Runs a policy in an environment.
+    """Simulates one policy in one environment.
+
+    The first call compiles the policy and the environment into one program; later calls with the
+    same shapes reuse it. The same seed gives the same worlds to every policy.
 
     Args:
-        policy: a policy, or its name with settings as in "recurrent(energy=0)".
-        environment: an environment, or its name as in "sinusoidal(max_consecutive=10)".
-        horizon: pulls per run.
-        runs: independent repetitions; adding more does not change the first ones.
-        seed: random seed.
-        record_every: steps between recorded times; None keeps about a thousand times.
-            Memory grows with horizon / record_every.
-        chunk: steps between two calls of `progress`, about; None is at least ten calls.
-        cores: how many to use; None is all of them. The numbers do not depend on it.
-        progress: called with the steps done and the steps to do, over all blocks of runs.
+        policy: A policy, or its name with settings, such as `"tracker(width=2)"`.
+        environment: An environment, or its name with settings, such as
+            `"sinusoidal(max_consecutive=10)"`.
+        horizon: The number of pulls per run.
+        runs: The number of independent repetitions. Adding more does not change the first ones.
+        seed: The random seed.
+        record_every: The number of steps between recorded times. None records about a thousand
+            times. Memory grows with `horizon / record_every`.
+        chunk: About how many steps lie between two calls of `progress`. None calls it at least ten
+            times.
+        cores: The number of cores to use. None uses all; the numbers do not depend on it.
+        progress: A function that is called with the number of steps done and the number in total,
+            over all blocks of runs.
+
+    Returns:
+        The rewards, regrets and pulls of every run, at the recorded times.
+
+    Raises:
+        InputError: If an argument is invalid, if the environment offers no arm or a reward that is
+            not finite, or if the policy diverges.
+
+    Example:
+        ```python
+        from driftbandits import simulate
+
+        trace = simulate("thompson", "sinusoidal(period=100)", horizon=200, runs=4)
+        print(trace.regret[:, -1].mean())
+        ```
     """
     check.integer(horizon=horizon, runs=runs)
     check.integer(seed=seed, at_least=0)
@@ -107,11 +128,11 @@ def simulate(
 
 
 def ignore(done: int, total: int) -> None:
-    """No progress is reported."""
+    """Ignores progress."""
 
 
 def count_steps(total: int, progress: ProgressCallback) -> Callable[[int], None]:
-    """A counter that blocks on several threads may move."""
+    """A thread-safe counter of the steps done by all blocks."""
     lock, done = threading.Lock(), 0
 
     def moved(steps: int) -> None:
@@ -128,7 +149,7 @@ Arrays = tuple[Array, ...]  # a block's states, in one row: what is kept knows n
 
 
 class Shape(NamedTuple):
-    """Of a block and what is recorded of it."""
+    """The shape of a block and of its records."""
 
     width: int  # runs
     every: int  # steps between recorded times
@@ -136,9 +157,10 @@ class Shape(NamedTuple):
 
 
 class Steps:
-    """The steps of a block, whatever the numbers of its policy and environment.
+    """The compiled steps of a block, for any numbers in its policy and environment.
 
-    Compiled once, unless they were `kept`, and loaded by every device that needs them.
+    They are compiled once, unless a cached program was found (`kept`), and loaded by every device
+    that needs them.
     """
 
     def __init__(
@@ -158,11 +180,11 @@ class Steps:
         self._lock = threading.Lock()
 
     def nothing(self) -> tuple[np.ndarray, ...]:
-        """Stands for the states before the first step."""
+        """Placeholders for the states before the first step."""
         return tuple(np.zeros(shape, dtype) for shape, dtype in self._states)
 
     def compiled(self) -> jax.stages.Compiled:
-        """For this thread's device; others wait for the first one, and load what it compiled."""
+        """The program for this thread's device; other threads wait for the first to compile it."""
         here = device()
         with self._lock:
             if here not in self._compiled:
@@ -191,7 +213,7 @@ class Steps:
 
 
 class Program:
-    """A policy in an environment, for one block; those that differ in numbers share the steps."""
+    """One policy in one environment; programs that differ only in numbers share their steps."""
 
     def __init__(
         self,
@@ -246,7 +268,7 @@ def program_for(
 def block_words(seed: int, width: int, first_run: int) -> np.ndarray:
     """Random words for the keys of a block's runs: (width, KEYS, 2) uint32.
 
-    A run's depend on the seed and its index alone.
+    The words of a run depend on nothing but the seed and the index of the run.
     """
     return run_words(seed, first_run + np.arange(width), KEYS)
 
@@ -270,10 +292,10 @@ def block_width(policy: Policy) -> int:
 def block_functions(
     template: Template, shape: Shape
 ) -> tuple[jax.stages.Wrapped, Callable[..., Arrays]]:
-    """What carries a block forward by up to `points` recorded times, and what starts one.
+    """The function that advances a block by up to `points` recorded times, and its start states.
 
-    The number of steps is an argument of the compiled loop, so that XLA does not shape the code
-    of a step by it. What starts a block is a part of the same program, as each costs time.
+    The number of steps is an argument of the compiled loop, so that XLA does not specialise a step
+    on it. The start of a block is part of the same program, because each program costs time.
     """
 
     def start(numbers: Arrays, words: Array) -> State:
@@ -312,7 +334,7 @@ def block_functions(
 
 
 def start_run(policy: Policy, environment: Environment, keys: Keys) -> State:
-    """The world, the policy's state and what waits, before the first pull of one run."""
+    """The environment's state, the policy's state and the pending rewards of a new run."""
     waiting = nothing_waiting(policy, environment, keys.policy_start)
     return environment.init(keys.world_start), policy.init(keys.policy_start), waiting
 
@@ -343,7 +365,7 @@ def take_step(
 def run_block(
     program: Program, seed: int, first_run: int, moved: Callable[[int], None], stopped: Stopped
 ) -> Trace:
-    """Carries one block to the horizon, on this thread; all of its runs are in the trace."""
+    """Simulates one block up to the horizon, on this thread."""
     steps, (_, every, points) = program.steps(), program.shape
     proceed, numbers = steps.compiled(), jax.device_put(program.numbers, device())
     words = block_words(seed, program.width, first_run)

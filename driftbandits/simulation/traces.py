@@ -1,6 +1,7 @@
-"""What is recorded of every run, from one step to the whole course.
+"""What is recorded of every run.
 
-A step adds to the sums between two recorded times, in float32; the host adds those up in float64.
+The compiled loop sums over the steps between two recorded times, in float32; the host adds these
+sums up in float64.
 """
 
 from typing import NamedTuple
@@ -14,7 +15,31 @@ from driftbandits.core import Environment, Rewards, State
 
 
 class Trace(NamedTuple):
-    """What happened in every run, at the recorded times; sums from the first step on."""
+    """What happened in every run: cumulative sums at the recorded times.
+
+    All arrays but `times` have one row per run, and the last column is the whole run. Arrays are
+    float64 unless noted.
+
+    Attributes:
+        times: The recorded times, as numbers of pulls: int64 of shape `(points,)`.
+        regret: Expected regret: at each pull, the highest mean of the available arms minus the mean
+            of the pulled arm. Shape `(runs, points)`.
+        realised_regret: The same with sampled rewards in place of means.
+        expected_reward: The means of the pulled arms.
+        reward: The rewards that were received.
+        best_pulls: How many pulls were of an arm with the highest mean at that time, int64.
+        changes: How many abrupt changes the environment has had, int64.
+        pulls: How often each arm was pulled: int64 of shape `(runs, points, num_arms)`.
+
+    Example:
+        ```python
+        from driftbandits import Trace, simulate
+
+        trace = simulate("thompson", "sinusoidal", horizon=200, runs=4)
+        assert isinstance(trace, Trace)
+        print(trace.times[-1], trace.regret[:, -1], trace.pulls[0, -1])
+        ```
+    """
 
     times: np.ndarray  # (points,) int64, steps done
     regret: np.ndarray  # (runs, points) best mean of the moment minus the mean of the pulled arm
@@ -27,7 +52,7 @@ class Trace(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Sums over the steps between two recorded times; the host adds them up in float64."""
+    """Sums over the steps between two recorded times, in the order of `Trace`."""
 
     regret: Array
     realised_regret: Array
@@ -49,7 +74,7 @@ def record_step(
     available: Array,
     arm: Array,
 ) -> Record:
-    """What one step adds to the sums."""
+    """The contribution of one step to the sums."""
     mean, sampled = pick(rewards.mean, arm), pick(rewards.sampled, arm)
     best = jnp.max(rewards.mean, where=available, initial=-jnp.inf)
     era = environment.era
@@ -74,7 +99,7 @@ def pick(values: Array, arm: Array) -> Array:
 
 
 def refuse_broken(record: Record, first_run: int) -> None:
-    """Refuses an invalid environment, and a policy that has diverged."""
+    """Raises `InputError` for an invalid environment or a policy that has diverged."""
     for name, rule, steps in (
         ("available", "true for at least one arm at every step", record.nothing_available),
         ("reward", "a finite number at every step", record.not_finite),
@@ -86,7 +111,7 @@ def refuse_broken(record: Record, first_run: int) -> None:
 
 
 def add_up(records: list[Record], horizon: int, every: int) -> Trace:
-    """From the sums between recorded times to sums from the start, runs first."""
+    """Turns the sums between recorded times into cumulative sums, with runs as the first axis."""
     points = -(-horizon // every)
 
     def total(name: str) -> np.ndarray:
