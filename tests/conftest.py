@@ -25,7 +25,10 @@ import pytest  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-PAGES = ["report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py"]
+PAGES = [
+    "report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py",
+    "docs/test_site_in_browser.py",
+]  # fmt: skip
 HOSTS = ["service/test_hosts.py"]
 SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what takes long
 MUCH_MEMORY = 1.5e9  # bytes
@@ -33,7 +36,8 @@ BY_POLICY = ["policies/test_contract.py", "agents/test_policies.py"]  # a group 
 LONG = [  # what takes longest begins first, so that no worker waits for another one at the end
     "service/test_nothing_lost.py", *HOSTS, "service/test_soak.py", "test_wheel.py",
     "test_same_numbers.py",
-    "running/test_published.py", "test_readme.py", "simulation/test_engine.py",
+    "running/test_published.py", "docs/test_pages.py", "docs/test_notebooks.py",
+    "docs/test_reference.py", "test_readme.py", "simulation/test_engine.py",
     "cli/test_commands.py", "integrations/test_external.py", "agents/test_simulation.py",
     "service/http/test_docs.py", "service/http/test_routes.py", *BY_POLICY,
 ]  # fmt: skip
@@ -51,7 +55,7 @@ QUICK = [  # what `make check` runs: little or nothing is compiled
     "service/http/test_readiness.py", "service/http/test_request_reading.py",
     "service/store/test_store.py", "service/test_errors.py", "service/test_metrics.py",
     "simulation/test_devices.py", "test_architecture.py", "test_catalogue.py", "test_client.py",
-    "test_client_files.py", "test_docs_pages.py",
+    "test_client_files.py", "docs/test_experiment_files.py",
 ]  # fmt: skip
 QUICK_GROUPS = {"policies/test_contract.py ucb"}
 

@@ -1,25 +1,13 @@
 """The site is built without a warning, from nothing but this repository, and works offline."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from tests.docs.built_site import site
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["site"]  # a fixture: pytest finds it by name
 ELSEWHERE = re.compile(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["'](?:https?:)?//[^"']+""")
 MAY_POINT_ELSEWHERE = ('rel="canonical"', 'rel="edit"')
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Broken links and anchors, pages that the navigation misses: all of them end the build."""
-    target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return target
 
 
 def test_nothing_comes_from_elsewhere(site: Path) -> None:
