@@ -6,6 +6,15 @@ from numbers import Integral, Real
 from typing import Any, NoReturn
 
 LARGEST_FLOAT32, SMALLEST_FLOAT32 = 3.4e38, 1.2e-38  # everything is computed in it
+SHOWN = 12  # names in a message; of a longer list it shows FIRST and says where to find the others
+FIRST = 3
+LISTED_BY = {
+    "policy": "driftbandits list policies",
+    "environment": "driftbandits list environments",
+    "experiment": "driftbandits list experiments",
+    "NAME": "driftbandits list",
+}
+SETTING_OF = "a setting of "
 
 
 class InputError(ValueError):
@@ -78,12 +87,31 @@ def flag(**values: Any) -> None:
             fail(name, "true or false", value)
 
 
-def known(kind: str, value: object, names: Iterable[str]) -> None:
-    """Refuses a name that is not in the list, and points at the nearest one."""
+def known(kind: str, value: object, names: Iterable[str], instead: str = "") -> None:
+    """Raises `InputError` for a name that is not in the list, and suggests the nearest one.
+
+    Args:
+        kind: What the name is for, to begin the message.
+        value: The name.
+        names: All names that are known.
+        instead: What else would do, if anything.
+    """
     names = list(names)
     if value in names:
         return
-    rule = f"one of {', '.join(names)}" if names else "left out (there are none)"
+    rule = f"one of {listing(kind, names)}" if names else "left out (there are none)"
     near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"{kind} must be {rule}, got {value!r}{hint}")
+    other = f"{instead}, or " if instead else ""
+    raise InputError(f"{kind} must be {other}{rule}, got {value!r}{hint}")
+
+
+def listing(kind: str, names: list[str]) -> str:
+    """All names; of many, the first ones and the command that lists the others."""
+    if len(names) <= SHOWN:
+        return ", ".join(names)
+    command = LISTED_BY.get(kind)
+    if kind.startswith(SETTING_OF):
+        command = f"driftbandits explain {kind.removeprefix(SETTING_OF)}"
+    place = f" (see `{command}`)" if command else ""
+    return f"{', '.join(names[:FIRST])} and {len(names) - FIRST} more{place}"

@@ -1,6 +1,6 @@
-"""One notation for the command line, experiment files and legends: `recurrent(energy=0)`.
+"""The notation of policies and environments everywhere: `tracker`, `recurrent(energy=0)`.
 
-A choice is a name from a table and settings for the factory behind it. Values are written as in
+A choice is a name from a table, with settings for the function behind it. Values are written as in
 Python or TOML: `0.1`, `3`, `true`, `none`, `"text"`, `[1, 2]`.
 """
 
@@ -68,9 +68,9 @@ def settings_of(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Choice:
-    """The choice with every setting of its factory written out, in one order.
+    """The choice with every setting of its factory written out, in a fixed order.
 
-    What is no setting of the factory follows as written: transformations, whose order counts.
+    Other settings, the transformations, follow as written, because their order matters.
     """
     defaults = settings_of(table[choice.name])
     own = {name: choice.settings.get(name, defaults[name]) for name in sorted(defaults)}
@@ -78,7 +78,7 @@ def with_defaults(choice: Choice, table: Mapping[str, Callable[..., Any]]) -> Ch
 
 
 def whole_floats(factory: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, float]:
-    """Settings given as 2 where the factory takes a float, as 2.0: floats shape no program."""
+    """Integers given for float settings, as floats: floats do not change the compiled program."""
     parameters = inspect.signature(factory).parameters
     return {
         name: float(value)
@@ -101,12 +101,12 @@ def construct(
 ) -> Any:
     """Calls the factory that the choice names, with its settings.
 
-    `also` holds settings that the caller has taken off already; a refusal lists them too.
+    `also` has the names of settings that the caller has handled already, for error messages.
     """
     check.known(kind, choice.name, table)
     factory = table[choice.name]
     for name in choice.settings:
         check.known(f"a setting of {choice.name}", name, [*settings_of(factory), *also])
-    built = factory(*args, **choice.settings)  # or a refusal that quotes them as they were written
+    built = factory(*args, **choice.settings)  # an error quotes the settings as they were written
     floats = whole_floats(factory, choice.settings)
     return factory(*args, **choice.settings | floats) if floats else built

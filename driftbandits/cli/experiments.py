@@ -1,7 +1,7 @@
-"""The commands that simulate: `compare`, `run`, `reproduce`, and `report` for what they wrote.
+"""The commands that simulate: `compare`, `run` and `reproduce`, and `report` for their results.
 
-What a command needs to finish its work is imported before the work begins, so that a missing
-package is noticed first.
+What a command needs at the end is imported before the work begins, so that a missing package is
+reported at once.
 """
 
 import json
@@ -21,35 +21,47 @@ if TYPE_CHECKING:
 
 PAPER = "paper/"  # the shipped experiments of the paper
 
+folder_type = click.Path(path_type=Path, file_okay=False)
 jobs_option = click.option(
-    "-j", "--jobs", type=int, help="Cores to use.  [default: all; the numbers are the same]"
+    "-j",
+    "--jobs",
+    type=int,
+    help="Number of cores to use; the results do not depend on it.  [default: all]",
 )
 on_option = click.option(
     "--on", metavar="ray[://HOST:PORT]",
-    help="Compute on a Ray cluster: the running one (or a new one on this machine), or by address.",
+    help='Compute on a Ray cluster: "ray" for the one that is running, or else a new one on this '
+    "machine; ray://HOST:PORT for one elsewhere.  [default: compute here]",
 )  # fmt: skip
 
 
 @click.command()
 @click.option(
     "-e", "--environment", default="sinusoidal", show_default=True,
-    help='For example "sinusoidal(period=5000)".',
+    help='The environment, for example "sinusoidal(period=5000)"; see `list environments`.',
 )  # fmt: skip
 @click.option(
     "-p", "--policy", "policies", multiple=True,
-    help='For example "tracker(width=2)"; repeat it for each policy.  '
+    help='A policy, for example "tracker(width=2)"; repeat it for each one; see `list policies`.  '
     "[default: tracker, thompson, uniform]",
 )  # fmt: skip
 @click.option("-T", "--horizon", type=int, default=10_000, show_default=True, help="Pulls per run.")
-@click.option("-n", "--runs", type=int, default=20, show_default=True, help="Repetitions.")
+@click.option(
+    "-n", "--runs", type=int, default=20, show_default=True,
+    help="Independent repetitions; more make the intervals narrower.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--measure", default="regret", show_default=True, help="One of the measures above.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the runs in this folder, to continue after a kill, and write a report.",
+    "--out", type=folder_type,
+    help="Store the runs in this folder, so that an interrupted command resumes, and write a "
+    "report there.  [default: store nothing]",
 )  # fmt: skip
 @jobs_option
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the curves: png, svg or pdf.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path),
+    help="Draw the curves into this file, which ends in .png, .svg or .pdf.  [default: no figure]",
+)  # fmt: skip
 @click.option("--json", "in_json", is_flag=True, help="Print one JSON object instead of a table.")
 def compare(
     environment: str,
@@ -65,27 +77,30 @@ def compare(
 ) -> None:
     """Simulate policies in the same worlds and rank them.
 
-    Prints the mean over the runs at the horizon with its 95% interval, best first, then
-    the 95th percentile and the worst run; below it the median of each mean that hangs on a few
-    runs. The same seed gives the same numbers on any number of cores.
+    The table has the best policy first. It shows the mean over the runs with its 95% interval, the
+    95th percentile and the worst run, all after the last pull. If a few runs dominate a mean, the
+    median is printed below the table. The same seed gives the same numbers with any number of
+    cores.
 
-    \b
     Measures:
-      regret            expected, against the best arm at each pull
-      mean_regret       the same per pull
-      realised_regret   on the sampled rewards of all arms (the paper's formula)
-      policy_regret     against the oracle on its own trajectory (where pulls change the rewards)
-      own_count_regret  against the best arm at the policy's own counts (another name for regret)
-      window_regret     per pull, over the last twentieth of the horizon
-      best_share        share of pulls on a best arm
-      recovery_time     mean steps after a change until half of the pulls are of a best arm again
 
     \b
+        regret            expected, against the best arm at each pull
+        mean_regret       the same per pull
+        realised_regret   on the sampled rewards of all arms (the paper's formula)
+        policy_regret     against the oracle's own trajectory (where pulls change the rewards)
+        own_count_regret  against the best arm at the policy's own counts (the same as regret)
+        window_regret     per pull, over the last twentieth of the horizon
+        best_share        share of pulls of a best arm
+        recovery_time     mean pulls after a change until half of them are of a best arm
+
     Examples:
-      driftbandits compare
-      driftbandits compare -e abrupt -p tracker -p ucb -p glr_ucb
-      driftbandits compare -e "bernoulli(max_consecutive=10)" -p tracker -p swa --plot limit.png
-      driftbandits compare -e rotting -p swa -p fewa -T 30000 --measure policy_regret --json
+
+    \b
+        driftbandits compare
+        driftbandits compare -e abrupt -p tracker -p ucb -p glr_ucb
+        driftbandits compare -e "bernoulli(max_consecutive=10)" -p tracker -p swa --plot limit.png
+        driftbandits compare -e rotting -p swa -p fewa -T 30000 --measure policy_regret --json
     """
     if plot:
         from driftbandits.report.curves import check_figure_path, draw_curves
@@ -125,15 +140,16 @@ def compare(
 
 @click.command()
 @click.argument("file")
+@click.option("--quick", is_flag=True, help="Run at the small size that the file gives as `quick`.")
 @click.option(
-    "--quick", is_flag=True, help="The small size that the file defines, for a first look."
-)
+    "--out", type=folder_type,
+    help="Folder for the results.  [default: results/NAME, or results/NAME-quick with --quick]",
+)  # fmt: skip
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results."
+    "-n", "--runs", type=int, help="Independent repetitions.  [default: those of the file]"
 )
-@click.option("-n", "--runs", type=int, help="Override the file's.")
-@click.option("-T", "--horizon", type=int, help="Override the file's.")
-@click.option("--seed", type=int, help="Override the file's.")
+@click.option("-T", "--horizon", type=int, help="Pulls per run.  [default: that of the file]")
+@click.option("--seed", type=int, help="Random seed.  [default: that of the file]")
 @jobs_option
 @on_option
 def run(
@@ -146,26 +162,28 @@ def run(
     jobs: int | None,
     on: str | None,
 ) -> None:
-    """Run an experiment file or a folder of them, judge the claims and write a report.
+    """Run experiment files, judge their claims and write a report.
 
-    FILE is a TOML file, a folder of TOML files, or the name of a shipped file or folder from
-    `driftbandits list experiments`. Results go to results/NAME (results/NAME-quick with --quick)
-    unless --out says otherwise. Finished pieces are kept: killed at any moment, the same command
-    continues where it was, and more runs cost only the new ones.
+    FILE is a TOML file, a folder of TOML files, or the name of an experiment or of a folder of
+    experiments that come with the package; see `driftbandits list experiments`.
+
+    Finished work is stored with the results. If the command is interrupted, repeat it and it
+    resumes. More runs cost only the new ones.
+
+    Examples:
 
     \b
-    Examples:
-      driftbandits run paper/figure_1b --runs 8 --horizon 2000
-      driftbandits run field --quick
-      driftbandits run mine.toml --out results/mine --jobs 2
-      driftbandits run mine.toml --on ray://head:10001
+        driftbandits run paper/figure_1b --runs 8 --horizon 2000
+        driftbandits run field --quick
+        driftbandits run mine.toml --out results/mine --jobs 2
+        driftbandits run mine.toml --on ray://head:10001
     """
     from driftbandits.experiments.files import read_experiments
 
     found = read_experiments(file)
     for experiment in found:
         if quick and not (experiment.quick or experiment.drawing):
-            fail("--quick", "left out where a file has no `quick`", experiment.name)
+            fail("--quick", "left out for a file without the key `quick`", experiment.name)
     chosen = [experiment.made_quick() if quick else experiment for experiment in found]
     experiments = [experiment.with_size(runs, horizon, seed) for experiment in chosen]
     place = Path(file).resolve()
@@ -174,26 +192,31 @@ def run(
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Few runs, short horizons: takes minutes.")
-@click.option("--figure", "figures", multiple=True, help="Only this figure, e.g. 1b; repeatable.")
+@click.option("--quick", is_flag=True, help="Use few runs and short horizons; takes minutes.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results."
-)
+    "--figure", "figures", multiple=True,
+    help="Only this figure, for example 1b; repeat it for several.  [default: all]",
+)  # fmt: skip
+@click.option(
+    "--out", type=folder_type,
+    help="Folder for the results.  [default: results/paper, or results/quick with --quick]",
+)  # fmt: skip
 @jobs_option
 @on_option
 def reproduce(
     quick: bool, figures: tuple[str, ...], out: Path | None, jobs: int | None, on: str | None
 ) -> None:
-    """Reproduce every figure of the paper and judge its claims.
+    """Reproduce the figures of the paper and judge its claims.
 
-    Results go to results/paper, or results/quick with --quick. The full size takes an hour or two
-    on two cores; killed at any moment, the same command continues where it was.
+    The full size takes an hour or two on two cores. If the command is interrupted, repeat it and it
+    resumes.
+
+    Examples:
 
     \b
-    Examples:
-      driftbandits reproduce --quick
-      driftbandits reproduce --figure 1b --figure 4
-      driftbandits reproduce --on ray
+        driftbandits reproduce --quick
+        driftbandits reproduce --figure 1b --figure 4
+        driftbandits reproduce --on ray
     """
     from driftbandits.experiments.files import read_experiment, shipped
 
@@ -212,9 +235,19 @@ def reproduce(
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--title", help="Title of the page.")
+@click.option("--title", help="Title of the page.  [default: made from the experiments]")
 def report(folder: Path, title: str | None) -> None:
-    """Rewrite the report of a folder of results: page, figures, tables, claims.json."""
+    """Write the report of a folder of results again.
+
+    DIR is the folder that `run`, `reproduce` or `compare --out` has written. Nothing is simulated:
+    the page, the figures, the tables and claims.json are made from the stored results.
+
+    Examples:
+
+    \b
+        driftbandits report results/paper
+        driftbandits report results/mine --title "Which policy for our shop?"
+    """
     from driftbandits.report.page import write_report
 
     click.echo(f"report: {write_report(folder, title)}")
@@ -228,7 +261,7 @@ def check_jobs(jobs: int | None) -> None:
 def run_and_report(
     experiments: "list[Experiment]", out: Path, jobs: int | None, on: str | None
 ) -> None:
-    """What `run` and `reproduce` have in common."""
+    """Runs experiments and writes their report, for `run` and `reproduce`."""
     from driftbandits.cli.console import print_results, print_verdicts, watching
     from driftbandits.report.page import write_report
     from driftbandits.running.runner import run_experiments

@@ -74,7 +74,7 @@ def read_experiment(source: str | Path) -> Experiment:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        check.known("experiment", str(source), ["a TOML file that exists", *shipped()])
+        check.known("experiment", str(source), shipped(), instead="a TOML file that exists")
         raise
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: must be a text file that can be read, got {error}") from error

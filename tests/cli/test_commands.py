@@ -218,6 +218,9 @@ def test_one_run_has_no_interval(monkeypatch, capsys) -> None:
     [
         (["-e", "sinusoidl", "-p", "swa"], "environment must be one of"),
         (["-e", "sinusoidl", "-p", "swa"], "did you mean 'sinusoidal'?"),
+        (["-e", "sinusoidl", "-p", "swa"], "more (see `driftbandits list environments`), got"),
+        (["-e", "rotting", "-p", "tompson"], "more (see `driftbandits list policies`), got"),
+        (["-e", "shocks(x=1)", "-p", "swa"], "more (see `driftbandits explain shocks`), got"),
         (["-e", "rotting", "-p", "tompson"], "did you mean 'thompson'?"),
         (["-e", "rotting", "-p", "swa(window=3)"], "a setting of swa must be one of alpha"),
         (["-e", "rotting", "-p", "swa(alpha=-1)"], "alpha must be a positive number, got -1"),
@@ -321,7 +324,8 @@ def test_quick_is_refused_where_a_file_has_none(monkeypatch, capsys, tmp_path: P
     folder = a_folder(tmp_path / "mine")
     assert run(monkeypatch, "run", str(folder), "--quick") == 2
     assert (
-        "--quick must be left out where a file has no `quick`, got 'one'" in capsys.readouterr().err
+        "--quick must be left out for a file without the key `quick`, got 'one'"
+        in capsys.readouterr().err
     )
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -359,7 +363,10 @@ def test_reproduce_takes_figures_by_name(monkeypatch, capsys, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "missing.toml"], "experiment must be one of a TOML file that exists, data/segm"),
+        (
+            ["run", "missing.toml"],
+            "experiment must be a TOML file that exists, or one of data/segm",
+        ),
         (["run", "paper/figure_1e"], "did you mean 'paper/figure_1"),
         (["run", "paper/figure_1b", "--runs", "0"], "runs must be a whole number of at least 1"),
         (["run", "paper/figure_1b", "--horizon", "-1"], "horizon must be a whole number of"),
