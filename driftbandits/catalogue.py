@@ -1,7 +1,7 @@
 """Lists policies, environments and experiments without importing JAX, so that `list` is quick.
 
-The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name modules, each with a function whose
-settings and summary are written there in plain sight.
+The tables POLICIES, ENVIRONMENTS and TRANSFORMATIONS name modules. Each has a function, whose
+settings and summary are read from its source.
 """
 
 import ast
@@ -16,7 +16,6 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from driftbandits.check import known
 from driftbandits.choice import write
 from driftbandits.factories import name_of
 
@@ -25,7 +24,7 @@ IGNORES = "It ignores the context."  # ends the text of a policy that does
 
 
 def catalogue(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """For each kind: name -> summary and settings with their defaults."""
+    """For each kind, the names with their summaries and their settings with defaults."""
     listings = {"policies": policies, "environments": environments, "experiments": experiments}
     return {kind: listings[kind]() for kind in kinds}
 
@@ -77,47 +76,6 @@ def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
         name_of(module): (PACKAGE / package / f"{module.replace('.', '/')}.py", name_of(module))
         for module in modules
     }
-
-
-def explain(name: str) -> str:
-    """All that there is to say of a policy, an environment or a transformation, in Markdown."""
-    kinds = [("policies", "POLICIES"), ("environments", "ENVIRONMENTS")]
-    kinds.append(("environments", "TRANSFORMATIONS"))
-    homes = {
-        entry: (table, file, function)
-        for package, table in kinds
-        for entry, (file, function) in homes_of(package, table).items()
-    }
-    known("NAME", name, homes)
-    table, file, function = homes[name]
-    return explanation(name, table, file, function)
-
-
-def explanation(name: str, table: str, file: Traversable, function: str) -> str:
-    """The module's text, which is Markdown, and the settings with what each means."""
-    entry, meanings = described(file, function), arguments_of(file, function)
-    parts = [f"# {name}", entry["summary"], ast.get_docstring(parsed(file)) or ""]
-    if entry["settings"]:
-        rows = [
-            f"| `{key}` | `{write(value)}` | {meanings.get(key, '')} |"
-            for key, value in entry["settings"].items()
-        ]
-        parts += [
-            "## Settings",
-            "\n".join(["| setting | default | |", "| --- | --- | --- |", *rows]),
-        ]
-    if table in ("POLICIES", "ENVIRONMENTS"):
-        parts += ["## Try it", f"    driftbandits compare {example(name, table, parts[2])}"]
-    return "\n\n".join(parts) + "\n"
-
-
-def example(name: str, table: str, text: str) -> str:
-    """A comparison in which a policy or an environment shows what it is."""
-    free = text.rstrip().endswith(IGNORES) if table == "POLICIES" else "context" not in text
-    others = ["tracker", *(["thompson", "discounted_thompson"] if free else ["lin_ts", "d_lin_ts"])]
-    world = ("sinusoidal" if free else "flipping_linear") if table == "POLICIES" else name
-    policies = dict.fromkeys([*([name] if table == "POLICIES" else []), *others, "uniform"])
-    return f"-e {world} {' '.join(f'-p {policy}' for policy in policies)} --horizon 5000 --runs 8"
 
 
 def arguments_of(file: Traversable, function: str) -> dict[str, str]:

@@ -42,6 +42,8 @@ LAYERS = [
     Layer(("service_calls",), "requests to a service, repeated where that is safe"),
     Layer(("service.server", "client"), "a worker from start to stop; the service from Python"),
     Layer(("catalogue",), "lists policies, environments and experiments without importing JAX"),
+    Layer(("uses",), "what each policy and environment is for"),
+    Layer(("explanations",), "the page of a policy or an environment, from its docstrings"),
     Layer(("cli",), "parse, call, print"),
 ]
 

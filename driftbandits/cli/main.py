@@ -21,28 +21,42 @@ KINDS = ["policies", "environments", "experiments"]
 def cli() -> None:
     """Bandits whose rewards change over time: compare policies, check claims, decide for users.
 
-    \b
-    Policies and environments are written as a name with settings in brackets:
-      tracker        "tracker(width=2)"        "sinusoidal(num_arms=5, max_consecutive=10)"
-
-    Start with the policy tracker: it learns how fast rewards drift.
+    Policies and environments are written as a name, with settings in brackets if there are any.
+    Put quotes around brackets in a shell:
 
     \b
-    Start with:
-      driftbandits compare
-      driftbandits explain tracker
-      driftbandits list
-      driftbandits compare -e abrupt -p tracker -p ucb --horizon 5000 --runs 8
-      driftbandits reproduce --quick
-      driftbandits serve --without-keys
+        tracker
+        "tracker(width=2)"
+        "sinusoidal(num_arms=5, max_consecutive=10)"
+
+    Examples:
+
+    \b
+        driftbandits compare
+        driftbandits list
+        driftbandits explain tracker
+        driftbandits compare -e abrupt -p tracker -p ucb --horizon 5000 --runs 8
+        driftbandits reproduce --quick
+        driftbandits serve --without-keys
     """
 
 
 @cli.command("list")
 @click.argument("kind", type=click.Choice(KINDS), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def list_(kind: str | None, as_json: bool) -> None:
-    """List policies and environments with their settings and defaults, and the experiments."""
+    """List policies, environments and experiments.
+
+    Each is shown with a one-line description and its settings with their defaults. Name a kind to
+    list only policies, only environments or only experiments.
+
+    Examples:
+
+    \b
+        driftbandits list
+        driftbandits list policies
+        driftbandits list environments --json
+    """
     from driftbandits.catalogue import catalogue, print_catalogue
 
     listing = catalogue([kind] if kind else KINDS)
@@ -55,16 +69,21 @@ def list_(kind: str | None, as_json: bool) -> None:
 @cli.command()
 @click.argument("name")
 def explain(name: str) -> None:
-    """Explain a policy or an environment: what it does, its formula, when to use it.
+    """Explain a policy, an environment or a transformation.
+
+    Prints what NAME does, its formula, when to use it, and what each setting means. The names are
+    those of `driftbandits list`.
+
+    Examples:
 
     \b
-    Examples:
-      driftbandits explain tracker
-      driftbandits explain delayed
+        driftbandits explain tracker
+        driftbandits explain sinusoidal
+        driftbandits explain delayed
     """
-    from driftbandits.catalogue import explain as text_of
+    from driftbandits.explanations import print_explanation
 
-    click.echo(text_of(name), nl=False)
+    print_explanation(name)
 
 
 for command in (compare, run, reproduce, report, serve, keys):
@@ -72,7 +91,7 @@ for command in (compare, run, reproduce, report, serve, keys):
 
 
 def main() -> None:
-    """Runs the command line; a user's mistake is one line and exit code 2, never a traceback."""
+    """Runs the command line. A user's mistake is reported in one line, with exit code 2."""
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:
