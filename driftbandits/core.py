@@ -58,12 +58,13 @@ class Decision(NamedTuple):
         import jax
         import jax.numpy as jnp
 
-        from driftbandits import BanditSpec, build_policy
+        from driftbandits import BanditSpec, Decision, build_policy
 
-        policy = build_policy("thompson", BanditSpec(num_arms=2))
+        policy = build_policy("ucb", BanditSpec(num_arms=2))
         key = jax.random.key(0)
         state = policy.init(key)
         decision, state = policy.act(key, state, jnp.zeros(0), jnp.ones(2, bool))
+        assert isinstance(decision, Decision)
         state = policy.learn(state, decision.ticket, jnp.float32(1.0))
         print(decision.arm, decision.probabilities)
         ```
@@ -238,7 +239,7 @@ class Environment(NamedTuple):
 
 
         swap = Environment(BanditSpec(num_arms=2), init, observe, rewards, advance)
-        trace = simulate("thompson", swap, horizon=200, runs=4)
+        trace = simulate("ucb", swap, horizon=200, runs=4)
         print(trace.regret[:, -1])
         ```
     """

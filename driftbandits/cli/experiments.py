@@ -42,8 +42,8 @@ on_option = click.option(
 )  # fmt: skip
 @click.option(
     "-p", "--policy", "policies", multiple=True,
-    help='A policy, for example "tracker(width=2)"; repeat it for each one; see `list policies`.  '
-    "[default: tracker, thompson, uniform]",
+    default=["tracker", "thompson", "uniform"], show_default=True,
+    help='A policy, for example "tracker(width=2)"; repeat it for each one; see `list policies`.',
 )  # fmt: skip
 @click.option("-T", "--horizon", type=int, default=10_000, show_default=True, help="Pulls per run.")
 @click.option(
@@ -109,7 +109,7 @@ def compare(
     if out:
         from driftbandits.report.page import write_report
     from driftbandits.cli.console import print_finals, watching
-    from driftbandits.running.comparison import POLICIES, as_json
+    from driftbandits.running.comparison import as_json
     from driftbandits.running.comparison import compare as compare_policies
 
     check_jobs(jobs)
@@ -118,7 +118,7 @@ def compare(
     threading.Thread(target=import_module, args=("scipy.special",)).start()
     with watching(quiet=True) as watcher:
         results = compare_policies(
-            policies or POLICIES,
+            policies,
             environment,
             horizon=horizon,
             runs=runs,

@@ -92,9 +92,9 @@ class Experiment:
 
         experiment = Experiment(
             name="mine",
-            title="Does Thompson sampling beat chance?",
+            title="Does UCB beat chance?",
             environments=(("slow", "sinusoidal(period=4000)"),),
-            policies=(("thompson", "thompson"), ("chance", "uniform")),
+            policies=(("ucb", "ucb"), ("chance", "uniform")),
             horizon=200,
             runs=4,
         )

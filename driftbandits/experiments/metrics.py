@@ -165,7 +165,7 @@ def estimate(values: np.ndarray) -> Estimate:
         ```python
         from driftbandits import estimate, simulate
 
-        trace = simulate("thompson", "sinusoidal", horizon=200, runs=4)
+        trace = simulate("ucb", "sinusoidal", horizon=200, runs=4)
         mean, low, high = estimate(trace.regret[:, -1])
         print(f"regret {mean:.1f} ({low:.1f} to {high:.1f})")
         ```
@@ -201,7 +201,7 @@ class Summary(NamedTuple):
         ```python
         from driftbandits import Summary, compare
 
-        final = compare("thompson", horizon=200, runs=4).final()["thompson"]
+        final = compare("ucb", horizon=200, runs=4).final()["ucb"]
         assert isinstance(final, Summary)
         print(final.mean, final.percentile_95, final.worst)
         ```
@@ -255,9 +255,9 @@ def paired_difference(first: np.ndarray, second: np.ndarray) -> Estimate:
         ```python
         from driftbandits import compare, paired_difference
 
-        results = compare(["thompson", "uniform"], horizon=200, runs=4)
-        uniform, thompson = results.values["uniform"], results.values["thompson"]
-        mean, low, high = paired_difference(uniform[:, -1], thompson[:, -1])
+        results = compare(["ucb", "uniform"], horizon=200, runs=4)
+        uniform, ucb = results.values["uniform"], results.values["ucb"]
+        mean, low, high = paired_difference(uniform[:, -1], ucb[:, -1])
         print(f"uniform has {mean:.1f} more regret ({low:.1f} to {high:.1f})")
         ```
     """

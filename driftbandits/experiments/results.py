@@ -40,11 +40,11 @@ class Results:
         ```python
         from driftbandits import Results, compare
 
-        results = compare(["thompson", "uniform"], horizon=200, runs=4)
+        results = compare(["ucb", "uniform"], horizon=200, runs=4)
         assert isinstance(results, Results)
         for policy, final in results.final().items():
             print(f"{policy}: {final.mean:.1f} ({final.low:.1f} to {final.high:.1f})")
-        print(results.values["thompson"].shape)
+        print(results.values["ucb"].shape)
         ```
     """
 

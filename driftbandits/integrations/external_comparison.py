@@ -51,7 +51,7 @@ def compare_with(
             pull=lambda generator, arms, context: generator.choice(arms),
             update=lambda generator, arm, reward, context: None,
         )
-        results = compare("thompson", horizon=50, runs=2)
+        results = compare("ucb", horizon=200, runs=4)
         print(list(compare_with(results, {"mine": mine}).final()))
         ```
     """

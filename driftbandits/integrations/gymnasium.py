@@ -168,7 +168,7 @@ def from_gymnasium(
         from driftbandits import from_gymnasium, simulate_external, to_gymnasium
 
         environment = from_gymnasium(to_gymnasium("sinusoidal"))
-        trace = simulate_external("thompson", environment, horizon=50, runs=2)
+        trace = simulate_external("ucb", environment, horizon=50, runs=2)
         print(trace.regret[:, -1])
         ```
     """

@@ -68,7 +68,7 @@ def draw_curves(results: Results, path: str | Path) -> Path:
         ```python
         from driftbandits import compare, draw_curves
 
-        results = compare(["thompson", "uniform"], horizon=200, runs=4)
+        results = compare(["ucb", "uniform"], horizon=200, runs=4)
         draw_curves(results, "curves.svg")
         ```
     """

@@ -55,8 +55,8 @@ def write_report(
         ```python
         from driftbandits import compare, write_report
 
-        compare(["thompson", "uniform"], horizon=200, runs=4, out="results/mine")
-        page = write_report("results/mine", title="Thompson sampling against chance")
+        compare(["ucb", "uniform"], horizon=200, runs=4, out="results/mine")
+        page = write_report("results/mine", title="UCB against chance")
         print(page)
         ```
     """

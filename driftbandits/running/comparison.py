@@ -12,13 +12,11 @@ from driftbandits.running.in_memory import run_in_memory
 from driftbandits.running.watcher import Watcher
 
 NAME = "comparison"
-POLICIES = ("tracker", "thompson", "uniform")  # the default, a classic and chance
-ENVIRONMENT = "sinusoidal"
 
 
 def compare(
-    policies: str | Sequence[str] = POLICIES,
-    environment: str = ENVIRONMENT,
+    policies: str | Sequence[str] = ("tracker", "thompson", "uniform"),
+    environment: str = "sinusoidal",
     *,
     horizon: int = 10_000,
     runs: int = 20,
@@ -35,9 +33,9 @@ def compare(
 
     Args:
         policies: The policies with their settings, such as `["tracker(width=2)", "ucb"]`, or a
-            single one. By default `tracker`, `thompson` and `uniform`.
+            single one.
         environment: The environment with its settings, such as
-            `"sinusoidal(max_consecutive=10)"`. By default `sinusoidal`.
+            `"sinusoidal(max_consecutive=10)"`.
         horizon: The number of pulls per run.
         runs: The number of independent repetitions.
         seed: The random seed.
@@ -57,7 +55,7 @@ def compare(
         ```python
         from driftbandits import compare
 
-        results = compare(["thompson", "uniform"], "sinusoidal", horizon=200, runs=4)
+        results = compare(["ucb", "uniform"], "sinusoidal", horizon=200, runs=4)
         for policy, final in results.final().items():
             print(f"{policy}: {final.mean:.1f} ({final.low:.1f} to {final.high:.1f})")
         ```

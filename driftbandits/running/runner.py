@@ -130,12 +130,12 @@ def run_experiment(
 
         experiment = Experiment(
             name="mine",
-            title="Does Thompson sampling beat chance?",
+            title="Does UCB beat chance?",
             environments=(("sinusoidal", "sinusoidal"),),
-            policies=(("thompson", "thompson"), ("uniform", "uniform")),
+            policies=(("ucb", "ucb"), ("uniform", "uniform")),
             horizon=200,
             runs=4,
-            claims=({"text": "It does.", "lower": "thompson", "higher": "uniform"},),
+            claims=({"text": "It does.", "lower": "ucb", "higher": "uniform"},),
         )
         results = run_experiment(experiment, "results/mine")
         print(results.claims[0]["verdict"])

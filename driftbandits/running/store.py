@@ -75,9 +75,9 @@ def read_results(folder: str | Path) -> Results:
         ```python
         from driftbandits import compare, read_results
 
-        compare(["thompson", "uniform"], horizon=200, runs=4, out="results/mine")
+        compare(["ucb", "uniform"], horizon=200, runs=4, out="results/mine")
         results = read_results("results/mine/comparison")
-        print(results.final()["thompson"].mean)
+        print(results.final()["ucb"].mean)
         ```
     """
     folder = Path(folder)

@@ -106,7 +106,7 @@ def simulate(
         ```python
         from driftbandits import simulate
 
-        trace = simulate("thompson", "sinusoidal(period=100)", horizon=200, runs=4)
+        trace = simulate("ucb", "sinusoidal(period=100)", horizon=200, runs=4)
         print(trace.regret[:, -1].mean())
         ```
     """

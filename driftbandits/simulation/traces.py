@@ -35,7 +35,7 @@ class Trace(NamedTuple):
         ```python
         from driftbandits import Trace, simulate
 
-        trace = simulate("thompson", "sinusoidal", horizon=200, runs=4)
+        trace = simulate("ucb", "sinusoidal", horizon=200, runs=4)
         assert isinstance(trace, Trace)
         print(trace.times[-1], trace.regret[:, -1], trace.pulls[0, -1])
         ```

@@ -1,5 +1,6 @@
 """The command line, as a person or a script meets it."""
 
+import inspect
 import json
 import os
 import re
@@ -20,11 +21,11 @@ from driftbandits.cli import console, main
 from driftbandits.experiments.effects import FAILS, UNDECIDED
 from driftbandits.experiments.files import shipped
 from driftbandits.report.style import number
-from driftbandits.running import comparison
 from tests.running.test_runner import TINY
 
 SMALL = ["--horizon", "60", "--runs", "3"]
 COMMAND = [sys.executable, "-m", "driftbandits"]
+DEFAULTS = {name: p.default for name, p in inspect.signature(compare).parameters.items()}
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -102,12 +103,12 @@ def test_compare_as_json_is_what_python_says(monkeypatch, capsys) -> None:
 def test_compare_without_names_takes_the_defaults(monkeypatch, capsys) -> None:
     assert run(monkeypatch, "compare", "--help") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"[default: {', '.join(comparison.POLICIES)}]" in shown
-    assert f"[default: {comparison.ENVIRONMENT}]" in shown
+    assert f"[default: {', '.join(DEFAULTS['policies'])}]" in shown
+    assert f"[default: {DEFAULTS['environment']}]" in shown
     assert run(monkeypatch, "compare", *SMALL, "--json") == 0
     out = json.loads(capsys.readouterr().out)
-    assert out["environment"] == comparison.ENVIRONMENT
-    assert set(out["policies"]) == set(comparison.POLICIES)
+    assert out["environment"] == DEFAULTS["environment"]
+    assert set(out["policies"]) == set(DEFAULTS["policies"])
     finals = compare(horizon=60, runs=3).final()
     for policy, final in finals.items():
         assert out["policies"][policy] == pytest.approx(final.as_json())
@@ -128,7 +129,7 @@ def test_the_second_compare_traces_and_compiles_nothing(tmp_path: Path) -> None:
 
     first = one_more()
     assert "backend_compile_duration" in first.stderr
-    assert len(list(tmp_path.rglob("*.programs"))) == len(comparison.POLICIES)
+    assert len(list(tmp_path.rglob("*.programs"))) == len(DEFAULTS["policies"])
     second = one_more()
     assert second.stderr == ""
     assert second.stdout == first.stdout
