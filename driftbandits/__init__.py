@@ -1,4 +1,4 @@
-"""Multi-armed and contextual bandits whose rewards drift.
+"""Multi-armed and contextual bandits whose rewards change over time.
 
 The public names are imported when they are first used, so that `import driftbandits` and the
 command line's help do not wait for JAX.

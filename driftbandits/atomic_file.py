@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Writes a draft beside the file, then puts it in its place; makes missing folders.
+    """Writes a draft next to the file, then renames it; makes missing folders.
 
-    Content in parts is written as it comes, and where it fails to come, nothing is changed.
+    Content in parts is written as it comes. If it fails to come, nothing is changed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")

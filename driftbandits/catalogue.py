@@ -58,7 +58,7 @@ def experiments() -> dict[str, Any]:
 
 
 def functions_of(package: str, table: str) -> dict[str, Any]:
-    """The functions that a table of a package names."""
+    """The functions in a table of a package."""
     homes = homes_of(package, table)
     return {name: described(file, function) for name, (file, function) in homes.items()}
 
@@ -79,7 +79,7 @@ def homes_of(package: str, table: str) -> dict[str, tuple[Traversable, str]]:
 
 
 def arguments_of(file: Traversable, function: str) -> dict[str, str]:
-    """What the docstring of a function says of each of its arguments."""
+    """The meaning of each argument, from the docstring of a function."""
     text = ast.get_docstring(definition(file, function)) or ""
     meanings: dict[str, str] = {}
     name = ""
@@ -120,7 +120,7 @@ def parsed(file: Traversable) -> ast.Module:
 
 
 def print_catalogue(listing: dict[str, dict[str, Any]]) -> None:
-    """Names, one line each, and their settings with defaults."""
+    """Prints each name with its description, and its settings with defaults."""
     console = Console(highlight=False)
     for kind, entries in listing.items():
         console.print(f"[bold]{kind}[/bold]")

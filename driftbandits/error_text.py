@@ -2,12 +2,12 @@
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, without what follows: a database's SQL, a long explanation."""
+    """The first line of an error, without a database's SQL or a long explanation."""
     return lines_of(error)[0]
 
 
 def last_line(error: BaseException) -> str:
-    """What a message that ends like a traceback says at its end."""
+    """The last line of an error whose message ends like a traceback."""
     return lines_of(error)[-1]
 
 

@@ -1,4 +1,4 @@
-"""Which extra installs a module that the base install lacks."""
+"""Which extra installs a module that is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ def needs(what: str, extra: str) -> str:
 
 @contextmanager
 def needed_for(what: str) -> Iterator[None]:
-    """An import in here that fails for the lack of an extra says which one to install."""
+    """If an import in this context lacks an extra, the error says which one to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ def needed_for(what: str) -> Iterator[None]:
 
 
 def remedy(what: str, error: ModuleNotFoundError) -> str | None:
-    """What to install where `what` failed; None if the missing module is in no extra."""
+    """What to install after `what` failed; None if the missing module is in no extra."""
     module = (error.name or "").partition(".")[0]
     extra = BROUGHT_BY.get(module)
     if module == "polars":
@@ -53,7 +53,7 @@ def remedy(what: str, error: ModuleNotFoundError) -> str | None:
 
 
 def wanted_for(trace: TracebackType | None) -> Iterator[str]:
-    """The extras of our modules that were on the way to an error."""
+    """The extras of our modules that an error passed through."""
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__", "")
         yield from (

@@ -1,4 +1,4 @@
-"""Tables of policies and environments, whose modules are imported when they are named."""
+"""Tables of policies and environments, whose modules are imported on first use."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from importlib import import_module
@@ -8,14 +8,14 @@ T = TypeVar("T")
 
 
 class Factories(MutableMapping[str, Callable[..., T]], Generic[T]):
-    """By name, the function of that name in a module of its own.
+    """A table from names to functions, each in a module of its own.
 
     Names can be listed without importing anything.
 
     Args:
-        package: that has the modules.
-        modules: named as their functions are; "tracker.policy" is a module of the package `tracker`
-            and has the function `tracker`.
+        package: The package that has the modules.
+        modules: The modules, named like their functions. "tracker.policy" is a module of the
+            package `tracker` and has the function `tracker`.
     """
 
     def __init__(self, package: str, modules: Iterable[str]) -> None:

@@ -33,9 +33,9 @@ VERDICT_STYLES = {HOLDS: "bold blue", FAILS: "bold red", UNDECIDED: "bold dim"}
 class Outlook:
     """How much of the work is done, and how long the rest will take.
 
-    A step of one policy may cost a thousand times that of another, so each has its own rate, taken
-    from the time between its reports, or from what a cluster says its pieces took; one not yet seen
-    is given the mean of the others.
+    A step of one policy may cost a thousand times that of another, so each policy has its own rate.
+    It is taken from the time between its reports, or from the times that a cluster reports. A
+    policy without a report yet gets the mean rate of the others.
     """
 
     def __init__(self, jobs: Sequence[PieceJob], kept: Sequence[PieceJob] = ()) -> None:
@@ -160,7 +160,7 @@ class Bar(LineByLine):
 
 @contextmanager
 def watching(quiet: bool = False) -> Iterator[Watcher]:
-    """A bar on a terminal; elsewhere lines, or nothing."""
+    """A progress bar on a terminal; elsewhere lines, or nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Watcher() if quiet else LineByLine()
@@ -181,7 +181,7 @@ def standard_output() -> Console:
 
 
 def print_results(found: Sequence[Results]) -> None:
-    """The ranking of every field of policies, and of a single experiment."""
+    """Prints the ranking of every field of policies, and of a single experiment."""
     for results in found:
         if is_field(results):
             print_ranking(results)
@@ -190,7 +190,7 @@ def print_results(found: Sequence[Results]) -> None:
 
 
 def print_finals(results: Results) -> None:
-    """The ranking at the horizon, best first."""
+    """Prints the ranking at the horizon, best first."""
     experiment, runs = results.experiment, len(next(iter(results.values.values())))
     title = (
         f"{experiment.title}: {experiment.measure} after {experiment.horizon} pulls, "
@@ -215,14 +215,14 @@ def print_finals(results: Results) -> None:
 
 
 def print_hanging(finals: Mapping[str, Summary], runs: int) -> None:
-    """The means that hang on a few runs, if any."""
+    """Prints which means are dominated by a few runs, if any."""
     for policy, final in finals.items():
         if text := hanging_text(final.as_json(), runs):
             standard_output().print(escape(f"{policy}: {text}"))
 
 
 def print_ranking(results: Results) -> None:
-    """The mean rank of each policy over the problems of a field, best first."""
+    """Prints the mean rank of each policy over the problems of a field, best first."""
     for tuned in kinds_of(results):
         table = Table("", "policy")
         for column in ("mean rank", "95% interval", "wins", "losses"):
@@ -248,7 +248,7 @@ def print_tuning(experiment: Experiment) -> None:
 
 
 def print_verdicts(claims: list[dict[str, Any]]) -> None:
-    """All claims with their verdicts."""
+    """Prints all claims with their verdicts."""
     if not claims:
         return
     table = Table("experiment", "claim", "verdict", "by")

@@ -1,1 +1,1 @@
-"""Experiments: what is asked and claimed, and what the numbers say of it."""
+"""Experiments: questions and claims, and what the numbers say about them."""

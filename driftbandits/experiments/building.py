@@ -1,7 +1,7 @@
-"""The policy and the environment of a line, built from text once per process.
+"""Builds the policy and the environment of a line from text, once per process.
 
-Checking an experiment, planning it and computing its pieces all ask here. A text is written out
-with every default first, so that the same line is the same text, and the same objects.
+Checking, planning and computing an experiment all use these functions. Every default is written
+out first, so that equal lines have equal texts and share their objects.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ TABLES: dict[str, Mapping[str, Any]] = {"policy": POLICIES, "environment": ENVIR
 
 
 def written_out(kind: str, text: str) -> str:
-    """A policy or an environment with every setting, in one order."""
+    """A policy or an environment with every setting written out, in a fixed order."""
     choice = parse(kind, text)
     check.known(kind, choice.name, TABLES[kind])
     return str(with_defaults(choice, TABLES[kind]))

@@ -1,4 +1,4 @@
-"""Effects of means and of medians over the runs, and where a claim says that they are."""
+"""Effects of means and medians over the runs, and the ranges that claims put them in."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ Tails = tuple[float, float]
 
 
 class Effect(NamedTuple):
-    """An estimate with its interval, which is NaN where there is none."""
+    """An estimate with its interval, which is NaN if there is none."""
 
     value: float
     low: float
@@ -25,19 +25,19 @@ class Effect(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Where an effect is if a claim holds; the ends do not count."""
+    """The open range in which an effect lies if a claim holds."""
 
     low: float
     high: float
 
     def verdict(self, low: float, high: float) -> str:
-        """On an interval; undecided where there is none."""
+        """The verdict on an interval; undecided if there is none."""
         if self.low < low and high < self.high:
             return HOLDS
         return FAILS if high < self.low or low > self.high else UNDECIDED
 
     def tails(self, count: int) -> Tails:
-        """Of the low and the high end of an interval that is one of so many.
+        """The tail probabilities of an interval that is one of `count`.
 
         A low end above the range, or a high end below it, refutes the claim.
         """
@@ -53,20 +53,20 @@ def mean_of(values: np.ndarray, tails: Tails) -> Effect:
 
 
 def ratio_of(part: np.ndarray, total: np.ndarray, tails: Tails) -> Effect:
-    """Of the means of two numbers per run."""
+    """The ratio of the means of two numbers per run."""
     ends = interval_of_ratio(part, total, *tails) if len(part) > 1 else (np.nan, np.nan)
     return Effect(float(ratio_of_means(part, total)), *map(float, ends))
 
 
 def median_of(values: np.ndarray, tails: Tails) -> Effect:
-    """NaN where a run has no value."""
+    """The median; NaN if a run has no value."""
     if np.isnan(values).any():
         return Effect(np.nan, np.nan, np.nan)
     return Effect(float(np.median(values)), *map(float, interval_of_median(values, *tails)))
 
 
 def ratios_in_runs(part: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """A ratio per run; NaN where the total is not above 0."""
+    """A ratio per run; NaN if the total is not above 0."""
     return np.where(total > 0, part / np.where(total > 0, total, 1), np.nan)
 
 
@@ -86,7 +86,7 @@ def largest_ratio_of(values: np.ndarray, tails: Tails) -> Effect:
 
 
 def largest_median_ratio(values: np.ndarray, tails: Tails) -> Effect:
-    """The same of the medians of ratios in each run, the highest of all pairs."""
+    """The same for medians: the highest median ratio of all pairs."""
     ratios = ratios_in_runs(*pairs(values))
     if np.isnan(ratios).any():
         return Effect(np.nan, np.nan, np.nan)

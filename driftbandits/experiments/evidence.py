@@ -1,7 +1,7 @@
-"""One number behind a verdict: an effect of means with its interval, and what it says of a claim.
+"""One number behind a verdict: an effect of means with its interval, and its verdict.
 
-Where a mean hangs on a few runs (see `few_runs`) the effect on medians stands beside it, and where
-the two contradict each other.
+If a few runs dominate a mean (see `few_runs`), or the mean and the median contradict each other,
+the effect of the medians is given too.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Evidence(NamedTuple):
     median: Median | None = None  # where it matters
 
     def as_json(self) -> dict[str, Any]:
-        """What is no finite number is None; few runs and a median are there where they matter."""
+        """As JSON, with None for numbers that are not finite; optional parts if they matter."""
         found = finite({name: getattr(self, name) for name in ("what", "mean", "low", "high")})
         found["verdict"] = self.verdict
         if self.few_runs:
@@ -74,9 +74,9 @@ def difference(
 
 
 def ratio(what: str, parts: Mapping[str, np.ndarray], claimed: Range, count: int) -> Evidence:
-    """Judges whether the mean of the first of two numbers per run over the other's is in a range.
+    """Judges whether the ratio of the means of two numbers per run is in a range.
 
-    Their names are for the reader.
+    The names are for the reader.
     """
     part, total = (np.asarray(values, float) for values in parts.values())
     tails = claimed.tails(count)
@@ -97,7 +97,7 @@ def largest_ratio(
 def judged(
     what: str, mean: Effect, median: Effect, claimed: Range, means: Mapping[str, np.ndarray]
 ) -> Evidence:
-    """Judges an effect of means; these are given by what a reader knows them as."""
+    """Judges an effect of means, which are given by the names that a reader knows."""
     runs = len(next(iter(means.values())))
     verdict, other = (claimed.verdict(effect.low, effect.high) for effect in (mean, median))
     few = what_hangs(means)
@@ -114,7 +114,7 @@ def judged(
 
 
 def mirrored(found: Evidence) -> Evidence:
-    """The same of the opposite effect."""
+    """The same evidence for the opposite effect."""
     median = found.median
     return found._replace(
         mean=-found.mean,

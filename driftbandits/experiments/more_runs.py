@@ -1,8 +1,8 @@
-"""How many runs would decide what so many have left undecided.
+"""How many runs would decide an undecided claim.
 
-If the estimate stays, the ends of its interval come closer to it as 1 / sqrt(runs). An estimate
-moves, of course: if the true effect is the estimate, that many runs decide in about half of all
-cases, and twice as many in about four of five.
+If the estimate stays where it is, the ends of its interval approach it as 1 / sqrt(runs). If the
+true effect equals the estimate, that many runs decide in about half of all cases, and twice as many
+in about four out of five.
 """
 
 import math
@@ -15,7 +15,7 @@ MANY = 100  # times as many runs are not worth a number
 
 
 def runs_to_decide(effect: Effect, claimed: Range, runs: int) -> float:
-    """Infinite where the estimate lies on the boundary, NaN where an end is missing."""
+    """Infinite if the estimate lies on the boundary, NaN if an end is missing."""
     value, low, high = effect
     if value in claimed:
         return np.inf
@@ -30,7 +30,7 @@ def runs_to_decide(effect: Effect, claimed: Range, runs: int) -> float:
 
 
 def needed_text(needed: float, runs: int) -> str:
-    """What to tell a reader of an undecided claim."""
+    """The explanation of an undecided claim for the reader."""
     if np.isnan(needed):
         return "how many runs would decide it cannot be said, as an end of its interval is missing"
     if needed > MANY * runs:

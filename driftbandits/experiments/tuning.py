@@ -1,8 +1,8 @@
-"""Tuned settings: the first third of the runs chooses them, the others judge.
+"""Tuned settings: the first third of the runs chooses them, the other runs judge them.
 
-So the figures of a tuned policy come from worlds that did not choose its settings, and those of all
-other policies from the same worlds. In hindsight all runs choose and all judge: a bound on what
-tuning can do, which flatters the tuned policies.
+So the results of a tuned policy come from worlds that did not choose its settings, and the results
+of all other policies come from the same worlds. In hindsight all runs choose and all judge: a bound
+on what tuning can achieve, which flatters the tuned policies.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from driftbandits.experiments.metrics import MORE_IS_BETTER
 
 
 class ShownLines(NamedTuple):
-    """What is shown of an experiment."""
+    """The lines of an experiment that are shown."""
 
     lines: list[Line]
     values: dict[str, np.ndarray]  # label of a line: (runs that judge, points) of the measure
 
 
 def apply_tuning(experiment: Experiment, values: Mapping[str, np.ndarray]) -> ShownLines:
-    """Each policy as written and with its best settings; everything where nothing is tuned."""
+    """Each policy as written and with its best settings; all lines if nothing is tuned."""
     lines = experiment.lines()
     if not experiment.tuning:
         return ShownLines(lines, dict(values))
@@ -52,7 +52,7 @@ def split_runs(experiment: Experiment) -> tuple[slice, slice]:
 
 
 def how_tuned(experiment: Experiment) -> str:
-    """A sentence or two for a reader; nothing where nothing is tuned."""
+    """A sentence or two for the reader; empty if nothing is tuned."""
     if not experiment.tuning:
         return ""
     if experiment.hindsight:

@@ -29,7 +29,7 @@ from driftbandits.experiments.more_runs import needed_text
 
 
 class Curves(NamedTuple):
-    """What claims are judged by: the measure of every line in the same worlds."""
+    """The data that claims are judged by: the measure of every line in the same worlds."""
 
     times: np.ndarray  # (points,)
     values: Mapping[str, np.ndarray]  # label: (runs, points)
@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 
 
 def judge(claim: Claim, curves: Curves) -> Verdict:
-    """What the runs say of a claim."""
+    """Judges a claim by the runs."""
     latest = pulls(claim.span[1], curves.horizon) if claim.span else curves.horizon
     if latest > curves.horizon:
         why = f"it is about {latest} pulls, and the runs end after {curves.horizon}"
@@ -83,13 +83,13 @@ def judge(claim: Claim, curves: Curves) -> Verdict:
 
 
 def verdict_of_all(verdicts: Iterable[str]) -> str:
-    """Of a claim, from those on each of its comparisons."""
+    """The verdict on a claim, from the verdicts on each of its comparisons."""
     found = set(verdicts)
     return FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
 
 
 def what_would_decide(evidence: Sequence[Evidence], curves: Curves) -> str:
-    """One that leans against the claim is enough to refute it; else all have to agree."""
+    """One comparison against the claim refutes it; otherwise all of them have to agree."""
     if curves.runs < 2:
         return "one run has no interval"
     against = [entry.runs_needed for entry in evidence if entry.leans == FAILS]
@@ -100,13 +100,13 @@ def what_would_decide(evidence: Sequence[Evidence], curves: Curves) -> str:
 
 
 def support(kind: str, entry: Evidence) -> tuple[int, float]:
-    """The less, the more an entry is against a claim: by its verdict, then by its mean."""
+    """A sort key: the lower, the more an entry speaks against the claim."""
     speaks = SUPPORT[kind](entry.mean)
     return [FAILS, UNDECIDED, HOLDS].index(entry.verdict), -np.inf if np.isnan(speaks) else speaks
 
 
 def value_at(claim: Claim, curves: Curves, label: str) -> np.ndarray:
-    """A number per run: at the claim's time, or the mean over its span; else at the horizon."""
+    """A number per run: at the claim's time, its mean over the claim's span, or at the horizon."""
     if claim.span is None:
         return curves.values[label][:, -1]
     first, last = (pulls(time, curves.horizon) for time in claim.span)

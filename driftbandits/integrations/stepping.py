@@ -1,7 +1,7 @@
-"""Environments of ours, stepped from Python: all runs of a block take one pull at a time.
+"""Steps JAX environments from Python: all runs of a block make one pull at a time.
 
-The steps are those of `simulate`: its keys, its `take_step`, its records. Only the policy is
-another one: it pulls the arms that it is given.
+The steps are those of `simulate`: its keys, its `take_step`, its records. Only the policy differs:
+it pulls the arms that it is given.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ PAID = 3  # columns of a packed result before those of the next observation
 
 
 class StepResult(NamedTuple):
-    """What the last pulls paid, and what is observed before the next ones."""
+    """The outcome of the last pulls, and the observations before the next ones."""
 
     reward: np.ndarray  # (runs,) float32
     regret: np.ndarray  # (runs,) float32
@@ -65,13 +65,13 @@ class BlockState(NamedTuple):
 
 
 def step_keys(keys: Keys, time: Array) -> tuple[Key, Key]:
-    """Of what is observed and of the rewards, as in `take_step`."""
+    """The keys of the observation and of the rewards, as in `take_step`."""
     observe_key, rewards_key, _ = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)
     return observe_key, rewards_key
 
 
 def observe(environment: Environment, world: State, keys: Keys, time: Array) -> Array:
-    """What one run shows, packed: context, available arms, means."""
+    """The observation of one run, packed: context, available arms, means."""
     observe_key, rewards_key = step_keys(keys, time)
     context, available = environment.observe(observe_key, world)
     mean = environment.rewards(rewards_key, world, context).mean

@@ -34,7 +34,7 @@ def covering(curves: Mapping[str, Estimate]) -> list[str]:
 
 
 def lower_edge(curves: Mapping[str, Estimate]) -> float:
-    """Of a logarithmic axis; 0 where a mean is not above 0 and the axis cannot be one."""
+    """The lower edge of a logarithmic axis; 0 if a mean is not above 0, which rules one out."""
     lowest = min(float(curve.mean.min()) for curve in curves.values())
     ends = [
         float(np.nanmin(curve.low)) for curve in curves.values() if not np.isnan(curve.low).all()
@@ -51,7 +51,7 @@ def cut_below(curves: Mapping[str, Estimate], edge: float) -> dict[str, Estimate
 def draw_intervals(
     axes: Axes, times: np.ndarray, curves: Mapping[str, Estimate], styles: Mapping[str, Look]
 ) -> None:
-    """A band for each curve that has an interval, or a bar near the end, none over another."""
+    """Draws a band for each curve that has an interval, or a bar near the end."""
     wide = covering(curves)
     for label, (mean, low, high) in curves.items():
         colour = styles[label][0]

@@ -168,7 +168,7 @@ def dress(axes: Axes, experiment: Experiment) -> None:
 def scale_values(
     axes: Axes, experiment: Experiment, curves: Mapping[str, Estimate], edge: float
 ) -> None:
-    """The vertical axis; `edge` is the lower one of a logarithmic axis, where it can be one."""
+    """Scales the vertical axis; `edge` is the lower edge of a logarithmic axis, or 0."""
     if edge > 0:
         axes.set_yscale("log")
         axes.set_ylim(bottom=edge)
@@ -184,7 +184,7 @@ def scale_values(
 
 
 def label_ends(axes: Axes, curves: Mapping[str, Estimate], styles: Sequence[Look]) -> None:
-    """Writes each name and final value beside the end of its curve, none over another."""
+    """Writes each name and final value next to the end of its curve, without overlaps."""
     axes.get_ylim()  # settles the limits, which a transformation does not
     inside = axes.transData + axes.transAxes.inverted()
     finals = [float(curve.mean[-1]) for curve in curves.values()]

@@ -1,4 +1,4 @@
-"""The figures that need no runs: which arm is best where, and Theorem 1 beside the facts."""
+"""Figures that need no runs: which arm is best where, and a test of Theorem 1."""
 
 import matplotlib as mpl
 import numpy as np
@@ -49,7 +49,7 @@ def best_arms_figure(results: Results) -> Figure:
 
 
 def ratio_bound_figure(results: Results) -> Figure:
-    """The claimed bound and what probabilities with zero mean energy reach; and what is true."""
+    """The claimed bound, the ratios reached with zero mean energy, and the true bound."""
     table = results.table
     figure = Figure(figsize=(12, 4.6), layout="constrained")
     ratio, logit = figure.subplots(1, 2)

@@ -14,7 +14,7 @@ HOTTEST = 1.0  # uniform play; what is worse has the same colour
 
 
 def ranking_table(results: Results) -> pl.DataFrame:
-    """Every policy's standing, tuned where there is something to tune, and as written."""
+    """The standing of every policy, tuned (if anything is tuned) and as written."""
     tables = [
         pl.DataFrame(standings(scores(results, tuned)), orient="row").select(
             "policy", pl.exclude("policy").name.prefix("tuned_" if tuned else "default_")

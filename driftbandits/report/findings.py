@@ -1,6 +1,6 @@
-"""What a page opens with: what holds, what does not hold, then how much is undecided.
+"""The opening of a report: what holds, what does not hold, and how much is undecided.
 
-An experiment without a decided claim has a sentence on who did best in it.
+An experiment without a decided claim gets a sentence on which policy did best.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Section = Mapping[str, Any]
 
 
 def opening(sections: Sequence[Section]) -> dict[str, Any]:
-    """For the page's template."""
+    """The values for the page's template."""
     return {
         "findings": [
             *claims_that_are(HOLDS, sections),
@@ -45,7 +45,7 @@ def decided(part: Section) -> int:
 
 
 def picture(sections: Sequence[Section]) -> Section | None:
-    """The experiment whose figure stands for all: the one with most claims that hold.
+    """The experiment whose figure opens the page: the one with the most claims that hold.
 
     A single experiment begins with its figure anyway.
     """
@@ -55,7 +55,7 @@ def picture(sections: Sequence[Section]) -> Section | None:
 
 
 def best_of_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Of a field of policies: who has the best mean rank."""
+    """A sentence on the policy with the best mean rank over many problems."""
     kind = "tuned" if "tuned_rank" in rows[0] else "default"
     rank, low, high = (rows[0][f"{kind}_{name}"] for name in ("rank", "low", "high"))
     shown = value_text(rank) + interval_text(low, high)
@@ -63,7 +63,7 @@ def best_of_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def best_of_finals(rows: Sequence[Mapping[str, Any]], measure: str) -> str:
-    """Who is first in each environment; the rows begin with it."""
+    """A sentence on the best policy in each environment, which comes first in the rows."""
     first: dict[str, str] = {}
     for row in rows:
         shown = value_text(row["mean"]) + interval_text(row["low"], row["high"])

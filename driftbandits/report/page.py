@@ -187,7 +187,7 @@ def settings(experiment: Experiment) -> dict[str, str]:
 
 
 def figures_of(results: Results, looks: Mapping[str, Look]) -> dict[str, Figure]:
-    """By the names of their files."""
+    """The figures of an experiment, by the names of their files."""
     if results.experiment.drawing == "best_arms":
         return {"figure": best_arms_figure(results)}
     if results.experiment.drawing == "ratio_bound":

@@ -1,4 +1,4 @@
-"""How everything looks: one colour per policy everywhere, and numbers as people read them."""
+"""Colours and number formats: a policy has the same colour everywhere."""
 
 from collections.abc import Iterable
 
@@ -65,7 +65,7 @@ def number(value: float | np.ndarray) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As people say it."""
+    """A duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -17,8 +17,8 @@ from driftbandits.simulation.traces import Trace
 def final_table(results: Results) -> pl.DataFrame:
     """Each line's measure at the horizon, best mean first within its environment.
 
-    Beside it the regret per step in the last twentieth of the horizon, the share of steps on a best
-    arm, and where the world has changed the mean number of steps to recover.
+    It also has the regret per pull in the last twentieth of the horizon, the share of pulls of a
+    best arm and, if the environment changes abruptly, the mean number of pulls to recover.
     """
     more = results.experiment.measure in MORE_IS_BETTER
     rows = []
@@ -54,7 +54,7 @@ def parts_of(results: Results) -> dict[tuple[str, str], pl.DataFrame]:
 
 
 def mean_recovery(trace: Trace) -> float | None:
-    """Over the runs in which something has changed; None where nothing has."""
+    """The mean over the runs in which something has changed; None if nothing has."""
     changed = trace.changes[:, -1] > 0
     return float(recovery_time(trace)[changed, -1].mean()) if changed.any() else None
 

@@ -1,6 +1,6 @@
-"""Verdicts and their evidence as people read them, from the dictionaries of claims.json.
+"""Verdicts and their evidence in words, from the dictionaries of claims.json.
 
-Those of older versions lack some keys.
+Dictionaries of older versions lack some keys.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def value_text(value: float | None) -> str:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """In brackets, after a number; nothing where there is none, or one of no width."""
+    """An interval in brackets; empty if there is none or it has no width."""
     if low == high:
         return ""
     if low is None or high is None:
@@ -39,7 +39,7 @@ def effect_text(entry: Mapping[str, Any]) -> str:
 
 
 def beside_text(entry: Mapping[str, Any]) -> str:
-    """The runs that the mean hangs on, and the median; nothing in the ordinary case."""
+    """The few runs that dominate a mean, and the median; usually empty."""
     found = [entry["few_runs"]] if entry.get("few_runs") else []
     if median := entry.get("median"):
         ends = interval_text(median["low"], median["high"])
@@ -48,14 +48,14 @@ def beside_text(entry: Mapping[str, Any]) -> str:
 
 
 def hanging_text(final: Mapping[str, Any], runs: int) -> str:
-    """The same of a final value."""
+    """The same for a final value."""
     few = few_runs_text(FewRuns(final["few_runs"], final["few_share"]), runs)
     ends = interval_text(final["median_low"], final["median_high"])
     return f"{few}, median {number(final['median'])}{ends}" if few else ""
 
 
 def deciding(claim: Mapping[str, Any]) -> str:
-    """The evidence behind a verdict: what decided it, and how much more there is like it."""
+    """The evidence that decided a verdict, and how much more of it there is."""
     agreeing = [entry for entry in claim["evidence"] if entry["verdict"] == claim["verdict"]]
     if not agreeing:
         return str(claim["why"])

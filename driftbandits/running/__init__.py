@@ -1,1 +1,1 @@
-"""From experiments to results: planned, computed, kept and assembled."""
+"""Runs experiments: plans, computes, stores and assembles them."""

@@ -1,4 +1,4 @@
-"""From the runs of every line to results: the measure, the provenance and the verdicts."""
+"""Assembles results from the runs of every line: measure, provenance and verdicts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ def measured_lines(
     planned: Sequence[PlannedLine],
     read_line: Callable[[PlannedLine], Trace],
 ) -> Iterator[MeasuredLine]:
-    """One line after the other, so that the runs of two need not be in memory."""
+    """Measures one line at a time, so that only one line's runs are in memory."""
     count = len(experiment.lines())  # the oracles come after them
     oracles = {
         oracle.line.environment: cut(read_line(oracle), experiment.runs)
@@ -67,7 +67,7 @@ def judged_results(
 
 
 class Origins:
-    """The provenance of many pieces as one."""
+    """The combined provenance of many pieces."""
 
     NAMES = ("driftbandits", "revision", "python", "machine")
 

@@ -1,4 +1,4 @@
-"""Computing a piece, from its text to its numbers, on a thread here or on a node of a cluster."""
+"""Computes a piece, on a thread of this process or on a node of a cluster."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from driftbandits.simulation.traces import Trace
 
 
 class Computed(NamedTuple):
-    """What a piece gave, and where."""
+    """The numbers of a piece, and where they were computed."""
 
     trace: Trace
     seconds: float  # of one core

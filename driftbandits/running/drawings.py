@@ -1,4 +1,4 @@
-"""Experiments that need no runs: the numbers that a drawing shows, and what they say of claims."""
+"""Experiments that need no runs: the numbers of a drawing, and the verdicts on its claims."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

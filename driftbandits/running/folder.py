@@ -1,6 +1,6 @@
-"""A folder of results: one process at a time writes in it, and its files are complete.
+"""A folder of results: one process at a time writes to it, and its files are always complete.
 
-A process may be killed at any moment, and the disk may fill up: what is finished is kept.
+A process may be killed at any moment, and the disk may fill up: finished work is never lost.
 """
 
 import json
@@ -21,7 +21,7 @@ OWNER = ".holder.json"  # who has the lock
 
 
 class StoreError(OSError):
-    """A file that cannot be read or written: one line, with the remedy."""
+    """A file cannot be read or written. The message is one line, with the remedy."""
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -29,8 +29,8 @@ def write_file(path: Path, content: bytes) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise StoreError(
-            f"{path} could not be written: {error.strerror or error}; what is finished is kept, "
-            "the same command continues from there"
+            f"{path} could not be written: {error.strerror or error}; finished work is kept: "
+            "repeat the command to resume"
         ) from error
 
 
@@ -40,9 +40,9 @@ def write_json(path: Path, content: Any) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keeps a second process out of the folder, with a message that names the first.
+    """Locks the folder; a second process gets an error that names the first.
 
-    The system releases the lock when the process ends, however it ends.
+    The system releases the lock when the process ends, for whatever reason.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

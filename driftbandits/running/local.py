@@ -1,4 +1,4 @@
-"""Pieces on the cores of this machine."""
+"""Computes pieces on the cores of this machine."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from driftbandits.simulation.threads import available_cores, call_on_threads
 def compute_on_threads(
     jobs: Sequence[PieceJob], cores: int | None, watcher: Watcher
 ) -> Iterator[tuple[PieceJob, Computed]]:
-    """Yields each job with what it gave, as they finish."""
+    """Yields each job with its result, as they finish."""
     watcher.cores_used(cores or available_cores())
     calls = (partial(compute_piece, job.piece, partial(advance, watcher, job)) for job in jobs)
     for index, computed in call_on_threads(calls, cores):
@@ -20,5 +20,5 @@ def compute_on_threads(
 
 
 def advance(watcher: Watcher, job: PieceJob, steps: int) -> None:
-    """Of each run, all of which take a step at a time."""
+    """Counts the steps of all runs, which advance together."""
     watcher.advanced(job, steps * job.width)

@@ -1,4 +1,4 @@
-"""Parquet files that say where they come from."""
+"""Parquet files with metadata on their origin."""
 
 import io
 import json
@@ -20,6 +20,6 @@ def write_parquet(path: Path, table: pl.DataFrame, metadata: Mapping[str, Any]) 
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """It ends the file, so whoever can read it has a complete file."""
+    """Reads the metadata, which is at the end of the file: if it is there, the file is complete."""
     metadata: dict[str, Any] = json.loads(pl.read_parquet_metadata(path)[KEY])
     return metadata

@@ -1,4 +1,4 @@
-"""A piece: a block of runs that can be computed apart, as text and numbers; and its program."""
+"""A piece: a block of runs that can be computed on its own, and its program."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ _one_at_a_time = threading.Lock()
 
 
 class Piece(NamedTuple):
-    """A block of runs of one policy in one environment: all that shapes its numbers."""
+    """A block of runs of one policy in one environment: everything that determines its numbers."""
 
     policy: str  # with every setting written out
     environment: str
@@ -26,14 +26,14 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Another one whenever its numbers may be others."""
+        """A name that is different whenever the numbers might be."""
         digest = hashlib.sha256(json.dumps(self).encode()).hexdigest()[:16]
         policy = re.sub(r"\W+", "-", self.policy.split("(")[0])
         return f"{policy}-{self.first_run:05d}-{digest}"
 
 
 def program_of(piece: Piece) -> Program:
-    """What a piece names, ready to compile; the pieces of one line share it."""
+    """The program of a piece, ready to compile; the pieces of one line share it."""
     environment = line_environment(piece.environment)
     policy = line_policy(piece.policy, environment, piece.horizon)
     name = block_name(piece.policy, piece.environment, piece.horizon, piece.record_every)

@@ -1,4 +1,4 @@
-"""Pieces on disk: DIR/pieces/*.parquet, each named by everything that shaped its numbers."""
+"""Pieces on disk: DIR/pieces/*.parquet, each named by what determines its numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ def piece_path(folder: Path, piece: Piece) -> Path:
 def missing_and_kept(
     jobs: Iterable[PieceJob], folder: Path
 ) -> tuple[list[PieceJob], list[PieceJob]]:
-    """The jobs whose pieces are not there yet, and those whose pieces are and can be read."""
+    """The jobs that have no readable piece on disk yet, and those that have one."""
     missing: list[PieceJob] = []
     kept: list[PieceJob] = []
     for job in jobs:

@@ -1,4 +1,4 @@
-"""What an experiment needs: its lines, cut into pieces that can be computed apart."""
+"""Plans an experiment: its lines, divided into pieces that can be computed separately."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -13,7 +13,7 @@ ORACLE = "oracle"
 
 
 class PlannedLine(NamedTuple):
-    """A line of an experiment, and the pieces that it is made of."""
+    """A line of an experiment, and its pieces."""
 
     experiment: Experiment
     line: Line
@@ -22,7 +22,7 @@ class PlannedLine(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its name among the lines of several experiments."""
+        """A unique name among the lines of several experiments."""
         return self.experiment.name, self.line.label
 
 
@@ -38,10 +38,10 @@ class PieceJob(NamedTuple):
 
 
 def plan(experiment: Experiment, in_memory: bool = False) -> list[PlannedLine]:
-    """What has to be simulated: every line, and the oracle where the measure needs it.
+    """What has to be simulated: every line, and the oracle if the measure needs it.
 
-    Pieces in memory are compared with none of other code: their code is a digest of all files,
-    which takes less time than a fingerprint of those that count.
+    Pieces in memory are never compared with those of other code. So their code is identified by a
+    digest of all files, which takes less time than a fingerprint of the files that matter.
     """
     lines = [] if experiment.drawing else experiment.lines()
     if experiment.measure == "policy_regret":
@@ -86,6 +86,6 @@ def plan_line(
 
 
 def jobs_of(planned: Iterable[PlannedLine]) -> list[PieceJob]:
-    """Each piece once, though several lines may share it."""
+    """Each piece once, even if several lines share it."""
     jobs = (PieceJob(piece, line.width) for line in planned for piece in line.pieces)
     return list(dict.fromkeys(jobs))

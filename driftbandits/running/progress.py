@@ -1,4 +1,4 @@
-"""What is missing of every line and experiment, and what could not be computed."""
+"""What is still missing of every line and experiment, and what has failed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Progress:
             self._finish_if_complete(experiment)
 
     def lines_with(self, piece: Piece) -> list[PlannedLine]:
-        """The lines that a piece belongs to: equal ones, some perhaps with fewer runs."""
+        """The lines that share a piece, possibly with different numbers of runs."""
         equal = self._by_first_piece[piece._replace(first_run=0)]
         return [line for line in equal if piece.first_run < line.experiment.runs]
 
@@ -62,7 +62,7 @@ class Progress:
         self._failures.add(job.piece, why)
 
     def raise_failures(self) -> None:
-        """An error that names all pieces that failed, if any did."""
+        """Raises an error that names all failed pieces, if there are any."""
         self._failures.raise_if_any()
 
     def _finish_if_complete(self, experiment: Experiment) -> None:
@@ -73,7 +73,7 @@ class Progress:
 
 
 class Failures:
-    """Pieces that could not be computed, those with one cause together."""
+    """Pieces that failed, grouped by cause."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -83,7 +83,7 @@ class Failures:
         self._first_runs[piece.policy, piece.environment, why].append(piece.first_run)
 
     def raise_if_any(self) -> None:
-        """An error that names them all."""
+        """Raises an error that names all failed pieces."""
         if not self._first_runs:
             return
         count = sum(map(len, self._first_runs.values()))
@@ -103,6 +103,6 @@ class Failures:
 
 
 def listed(numbers: list[int], most: int = 20) -> str:
-    """Numbers in order; of very many the first ones."""
+    """Numbers in order; of very many, only the first ones."""
     shown = ", ".join(str(number) for number in sorted(numbers)[:most])
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"

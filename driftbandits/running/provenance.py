@@ -34,10 +34,10 @@ NO_NUMBERS = TABLES | {
 
 
 def code_fingerprint(policy: str, environment: str) -> str:
-    """Of the code that makes the numbers of a policy in an environment, both with settings.
+    """Identifies the code that makes the numbers of a policy in an environment.
 
-    It changes with every statement of the engine, of the two and of what they are made of, with
-    JAX's version, and with the content of a file that the environment is read from.
+    It changes with every statement of the engine, the policy, the environment and what they
+    import, with the version of JAX, and with the content of a file that the environment reads.
     """
     chosen, world = parse("policy", policy), parse("environment", environment)
     check.known("policy", chosen.name, POLICIES)
@@ -55,7 +55,7 @@ def code_fingerprint(policy: str, environment: str) -> str:
 
 @cache
 def fingerprint_of(*modules: str) -> str:
-    """Of modules and of all that they import of this package.
+    """A fingerprint of modules and of everything that they import from this package.
 
     Comments, docstrings and layout do not count.
     """
@@ -68,7 +68,7 @@ def fingerprint_of(*modules: str) -> str:
 
 
 def imported_by(modules: Iterable[str]) -> set[str]:
-    """The modules and those that they import, and so on, without those that shape no number."""
+    """The modules with everything that they import, except what cannot change a number."""
     found: set[str] = set()
     to_see = [module for module in modules if module not in NO_NUMBERS]
     while to_see:
@@ -107,7 +107,7 @@ def source_of(module: str) -> Source:
 
 @cache
 def parsed(text: str) -> Source:
-    """Once per process: most modules are part of every policy's fingerprint."""
+    """Cached, because most modules are part of every policy's fingerprint."""
     tree = ast.parse(text)
     imports = [
         (node.module, [alias.name for alias in node.names])
@@ -141,7 +141,7 @@ def provenance() -> dict[str, Any]:
 
 
 def installed_packages() -> dict[str, str]:
-    """The versions of what makes and keeps numbers; Polars is there only where they are kept."""
+    """The versions of packages that affect the numbers; Polars may not be installed."""
     found = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -150,7 +150,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def revision() -> str:
-    """The revision of the checkout that this package runs from, if it does."""
+    """The git revision of the checkout that this package runs from, if there is one."""
     try:
         git("ls-files", "--error-unmatch", "__init__.py")
         return git("describe", "--always", "--dirty", "--abbrev=10")

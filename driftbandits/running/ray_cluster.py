@@ -1,10 +1,10 @@
-"""Pieces on a Ray cluster: sent as text, fetched as they finish.
+"""Computes pieces on a Ray cluster: they are sent as text and fetched as they finish.
 
-A task's argument is a piece, which is text and numbers. Its worker builds the program with the code
-that is installed there, and refuses if that differs from ours. Only a few tasks per CPU are in
-flight at a time, and nothing of them is kept here, so the driver's memory does not grow with their
-number. Ray repeats a task whose worker or node was lost; one that fails for good comes back as a
-`Failed`, and the others continue.
+The argument of a task is a piece, which is text and numbers. Its worker builds the program with the
+code that is installed there, and refuses if that differs from ours. Only a few tasks per CPU are in
+flight at a time, and none of their results stay here, so the driver's memory does not grow with
+their number. Ray repeats a task whose worker or node was lost. A task that fails for good comes
+back as a `Failed`, and the others continue.
 """
 
 import io
@@ -42,7 +42,7 @@ LOOK_AGAIN = 5.0  # seconds between two looks at the size of the cluster: nodes 
 PATIENCE = 10.0  # seconds for an address to answer
 OBJECT_STORE = 200 * 2**20  # bytes, of a cluster of our own: results on their way to the driver
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-KEPT = "what is finished is kept, the same command continues from there"
+KEPT = "finished work is kept: repeat the command to resume"
 
 
 class OtherCode(NamedTuple):
@@ -57,7 +57,7 @@ Outcome = Computed | Failed
 
 
 def compute_sent(fields: tuple[Any, ...]) -> Outcome | OtherCode:
-    """What a worker does with a piece. It never raises: errors are returned as text."""
+    """Computes a piece on a worker. It never raises: errors are returned as text."""
     node = f"node {socket.gethostname()}"
     try:
         piece = Piece(*fields)
@@ -73,7 +73,7 @@ def compute_sent(fields: tuple[Any, ...]) -> Outcome | OtherCode:
 def compute_on_ray(
     jobs: Sequence[PieceJob], on: str, cores: int | None, watcher: Watcher
 ) -> Iterator[tuple[PieceJob, Outcome]]:
-    """Yields each job with what it gave, as they finish; at most `cores` of them at a time."""
+    """Yields each job with its result, as they finish; computes at most `cores` at a time."""
     if not jobs:
         return
     with connected(on, cores):
@@ -93,10 +93,11 @@ def send_pieces(
     """Sends the pieces in order; yields each one's index and outcome, as they finish.
 
     Args:
-        pieces: what to compute; drawn from as there is room.
-        limit: how many to compute at a time; None is all CPUs of the cluster.
-        cores_used: is told how many are computed at a time, and again when nodes join or leave.
-        compute: what a worker does with the fields of a piece; None computes it.
+        pieces: What to compute. It is consumed as there is room.
+        limit: How many to compute at a time. None uses all CPUs of the cluster.
+        cores_used: Called with the number that are computed at a time, and again when nodes join or
+            leave.
+        compute: What a worker does with the fields of a piece. None computes it.
     """
     import ray
 
@@ -141,7 +142,7 @@ def finished(refs: "list[ObjectRef[Any]]") -> "list[ObjectRef[Any]]":
 
 
 def fetch(ref: "ObjectRef[Any]") -> Outcome:
-    """What a task gave; an error where no task could give anything."""
+    """The outcome of a task; raises an error if no task could succeed."""
     import ray
     from ray.exceptions import LocalRayletDiedError, RayError, RayTaskError
 
@@ -170,7 +171,7 @@ def fetch(ref: "ObjectRef[Any]") -> Outcome:
 
 
 def check_place(on: str) -> None:
-    """Refuses an `on` that is not a Ray cluster, and a machine without Ray."""
+    """Raises `InputError` if `on` is not a Ray cluster, and an error if Ray is missing."""
     if not re.fullmatch(r"ray(://[^\s/]+:\d+)?", on):
         check.fail("on", "ray, or ray://HOST:PORT as in ray://head:10001", on)
     with needed_for(f"on={on}"):
@@ -201,7 +202,7 @@ def connected(on: str, cores: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Ray says little meanwhile; the caller's process is left as it was."""
+    """Silences Ray, and restores the caller's settings afterwards."""
     log = logging.getLogger("ray.util.client")
     level, added = log.level, {name: QUIET[name] for name in QUIET if name not in os.environ}
     os.environ.update(added)
@@ -257,14 +258,14 @@ def connect(address: str, quiet: dict[str, Any]) -> None:
 
 
 def check_reachable(address: str) -> None:
-    """Fails soon where nobody listens: Ray itself would try for a minute."""
+    """Fails quickly if nothing listens there; Ray itself would try for a minute."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
 class WithoutRay:
-    """Standard output without what Ray's threads print about lost workers: we report them."""
+    """Standard output without the messages of Ray's threads on lost workers, which we report."""
 
     def __init__(self, out: Any) -> None:
         self._out = out

@@ -49,7 +49,7 @@ def stored_experiment(folder: Path) -> Experiment:
 def unreadable(folder: Path, error: Exception) -> StoreError:
     return StoreError(
         f"{folder} cannot be read ({first_line(error)}); repeat the command that made "
-        "it: finished pieces are used"
+        "it, which reuses finished work"
     )
 
 

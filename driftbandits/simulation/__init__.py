@@ -1,1 +1,1 @@
-"""A policy in an environment, over many steps and runs, on all cores."""
+"""Simulates a policy in an environment, over many steps and runs, on all cores."""

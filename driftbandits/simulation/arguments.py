@@ -1,12 +1,12 @@
-"""Numbers that functions close over, as arguments.
+"""Turns the numbers in the closures of functions into arguments of a program.
 
 A policy is a few functions. Its settings, and what its factory computes from them, are numbers in
 the closures of these functions. XLA would see constants, and compile ucb(scale=0.3) and
-ucb(scale=1.0) apart. Taken out of the closures the numbers are arguments of one program.
+ucb(scale=1.0) separately. Taken out of the closures, the numbers are arguments of one program.
 
-Floats and arrays are numbers. All else shapes a program: whole numbers, flags, None, texts, the
-spec of a problem, and the code of the functions. A user's own functions are taken as they are, with
-constants: their code may depend on global names that have changed.
+Floats and arrays are numbers. Everything else determines the program: integers, booleans, None,
+strings, the spec of a problem, and the code of the functions. Functions from outside of this
+package keep their constants, because their code may depend on global names that have changed.
 """
 
 from collections.abc import Hashable, Sequence
@@ -26,7 +26,7 @@ PyTree = Any
 
 @dataclass(frozen=True)
 class Template:
-    """Functions and their numbers; equal ones differ in nothing but the numbers."""
+    """Functions and their numbers. Equal templates differ in nothing but the numbers."""
 
     outline: Hashable
     functions: PyTree = field(compare=False, repr=False)
@@ -61,7 +61,7 @@ class Template:
 
 
 def template_of(functions: PyTree) -> Template:
-    """Of functions in tuples or lists."""
+    """Returns the template of functions in tuples or lists."""
     numbers: list[Number] = []
     cells: dict[int, int] = {}
 
@@ -93,14 +93,14 @@ def template_of(functions: PyTree) -> Template:
 
 
 def can_open(value: object) -> TypeGuard[FunctionType]:
-    """By the module that it was written in: wrappers say that of what they wrap."""
+    """Whether the function's own module is in PACKAGES; a wrapper reports the one it wraps."""
     return (
         isinstance(value, FunctionType) and package(value.__globals__.get("__name__")) in PACKAGES
     )
 
 
 def is_lasting(value: object) -> bool:
-    """Whether it does the same whenever it is traced: nobody knows what a user's function reads."""
+    """Whether it is traced the same way every time; of a user's function that is unknown."""
     if not callable(value):
         return True
     return package(getattr(value, "__module__", None)) in {*PACKAGES, "jax", "numpy", "builtins"}
@@ -115,7 +115,7 @@ def is_leaf(value: object) -> bool:
 
 
 class Same:
-    """Equal to itself alone."""
+    """Equal only to the same object."""
 
     def __init__(self, value: object) -> None:
         self.value = value

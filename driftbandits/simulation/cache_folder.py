@@ -1,6 +1,6 @@
-"""Where compiled programs are kept between processes, if at all.
+"""Where compiled programs are cached between processes, if at all.
 
-The library keeps none unless it is asked to; the command line does. The environment variable
+The library caches nothing by default; the command line does. The environment variable
 DRIFTBANDITS_CACHE decides for both: "on", "off", or a folder.
 """
 
@@ -20,7 +20,7 @@ _default = False
 
 
 def cache_folder(cache: Cache | None = None) -> Path | None:
-    """The folder, or None to keep nothing; of no choice, the one by default."""
+    """The cache folder, or None for no cache; without an argument, the default."""
     chosen = by_default() if cache is None else cache
     if isinstance(chosen, bool):
         return usual_folder() if chosen else None
@@ -33,7 +33,7 @@ def by_default() -> Cache:
 
 
 def keep_by_default() -> None:
-    """For a process of our own: keeps programs unless the user's environment says otherwise."""
+    """Turns the cache on in the command line's own process, unless the variable is set."""
     global _default
     _default = True
 

@@ -1,4 +1,4 @@
-"""How our programs are compiled: for one thread, without copies, the same on every processor."""
+"""Compiler options: one thread, no copies, the same results on every processor."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ def compile_all(lowered: Iterable[jax.stages.Lowered]) -> CompiledPrograms:
 
 @contextmanager
 def noticing(wanted: str) -> Iterator[list[str]]:
-    """Collects JAX's events of a name in this thread."""
+    """Collects the JAX events with this name in this thread."""
     found, here = [], threading.get_ident()
 
     def listener(event: str, **_: str | int) -> None:

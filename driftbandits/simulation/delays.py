@@ -1,4 +1,4 @@
-"""Rewards that are on their way: each waits with its decision's ticket until it is due.
+"""Delayed rewards: each waits with the ticket of its decision until it is due.
 
 Rewards that arrive in the same step are learned in the order of their pulls.
 """
@@ -15,10 +15,10 @@ NONE = -1
 
 
 class Waiting(NamedTuple):
-    """A ring of slots, one for each of the last pulls, and which arrive in each of the next steps.
+    """A ring buffer with a slot for each recent pull, and the slots due in each coming step.
 
-    Those that arrive together form a linked list, so that learning from one costs the same however
-    many are waiting.
+    Rewards that arrive together form a linked list, so that the cost of learning one does not
+    depend on how many are waiting.
     """
 
     tickets: PyTree  # (slots, ...) each leaf
@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
 
 
 def nothing_waiting(policy: Policy, environment: Environment, key: Key) -> Waiting | None:
-    """Before the first pull; None where rewards come at once. Tickets are like that of any pull."""
+    """The empty buffer before the first pull; None if rewards are not delayed."""
     if environment.delay is None:
         return None
     spec, slots = environment.spec, environment.delay.longest + 1
@@ -45,7 +45,7 @@ def nothing_waiting(policy: Policy, environment: Environment, key: Key) -> Waiti
 def add_waiting(
     waiting: Waiting, time: Array, delay: Array, ticket: PyTree, reward: Array
 ) -> Waiting:
-    """One more reward on its way; its slot is free, as no reward takes longer than the ring."""
+    """Adds a delayed reward; its slot is free, as no reward takes longer than the ring."""
     tickets, rewards, first, last, following = waiting
     slots = rewards.size
     slot = jnp.asarray(time % slots, jnp.int32)

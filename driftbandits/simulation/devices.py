@@ -1,9 +1,9 @@
-"""Devices of our own, each with its own thread pool.
+"""JAX devices of our own, each with its own thread pool.
 
-Every core has a block of runs of its own. XLA would cut the blocks' loops in parts for the threads
-of its pool, and spend more time on them than on the work. A program's thread also hands some of its
-work to the pool. So a pool has one thread, and every block that is computed at the same time a
-pool. The caller's own devices and JAX's options stay as they are.
+Every core computes its own block of runs. XLA would divide the loops of a block among the threads
+of its pool, which costs more than it saves. A program also hands some of its work to the pool. So
+each pool has one thread, and every block that is computed at the same time has its own pool. The
+caller's devices and JAX's options are not changed.
 """
 
 import heapq
@@ -31,9 +31,9 @@ def device() -> jax.Device | None:
 
 @contextmanager
 def own_device() -> Iterator[None]:
-    """What this thread computes here goes to a device whose pool no other thread has.
+    """Computations of this thread in this context use a device that no other thread has.
 
-    One is made where none is idle, so there are as many as threads that compute at a time.
+    A new device is made if none is idle, so there are as many as threads that compute together.
     """
     if jax.default_backend() != "cpu":
         yield
@@ -53,7 +53,7 @@ def own_device() -> Iterator[None]:
 
 
 def agents_device() -> jax.Device:
-    """The one device of all agents of this process."""
+    """The device that all agents of this process share."""
     with _making:
         return _agents_device()
 
@@ -64,7 +64,7 @@ def _agents_device() -> jax.Device:
 
 
 def new_device() -> jax.Device:
-    """JAX has no public function for it; without it, one device serves all, more slowly."""
+    """Makes a device by a private function of JAX; without it, all share one, more slowly."""
     usual = jax.devices()[0]  # made before ours, so that it has as many threads as ever
     try:
         from jaxlib.xla_client import make_cpu_client
@@ -77,7 +77,7 @@ def new_device() -> jax.Device:
 
 @contextmanager
 def pool_threads(number: int) -> Iterator[None]:
-    """XLA asks the environment for the size of a pool, and only while it makes one."""
+    """Sets the size of a pool, which XLA reads from the environment while it makes one."""
     before = os.environ.get("NPROC")
     os.environ["NPROC"] = str(number)
     try:

@@ -1,4 +1,4 @@
-"""Functions whose compiled programs are kept from one process to the next."""
+"""Functions whose compiled programs are cached between processes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +14,17 @@ from driftbandits.simulation.program_names import Name
 def kept_function(
     function: Callable[..., Any], name: Name | None, folder: Path | None, device: jax.Device
 ) -> Callable[..., Any]:
-    """The function, compiled; without a name or a folder, for this process alone."""
+    """The compiled function; without a name or a folder it is not cached."""
     if name is None or folder is None:
         return compiling.jit(function)
     return KeptFunction(function, name, folder, device)
 
 
 class KeptFunction:
-    """Compiles at the first call what was not kept, for arguments of each type.
+    """Compiles a function at the first call with arguments of new types, unless it is cached.
 
-    Arguments of the same types must have the same shapes, too: that is not looked at again. Kept
-    are programs whose arguments and results are arrays, in plain tuples.
+    Arguments of the same types must also have the same shapes; this is not checked again. Only
+    programs whose arguments and results are arrays in plain tuples are cached.
     """
 
     def __init__(

@@ -1,11 +1,12 @@
-"""Compiled programs, kept from one process to the next.
+"""A cache of compiled programs on disk.
 
-JAX's own cache is asked for a program that was traced and lowered, which takes longer than loading
-it. Here a program is found by a name made from all that shapes it, and nothing is traced. Each has
-a file; one that is damaged, or of another version, counts as missing and is written again.
+JAX's own cache needs a program to be traced and lowered first, which takes longer than loading it.
+Here a program is found by a name made from everything that determines it, and nothing is traced.
+Each has a file. A file that is damaged, or of another version, counts as missing and is written
+again.
 
-A file holds machine code, as those of JAX's cache do: whoever can write it runs code as its reader.
-So only files of this user are read, that nobody else can write.
+A file holds machine code, like those of JAX's cache: anyone who can write it can run code as the
+user who reads it. So only files that belong to this user, and that no one else can write, are read.
 """
 
 import hashlib
@@ -51,13 +52,13 @@ class Binary(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Programs that belong together, and what was found out while they were traced."""
+    """Programs that belong together, and facts that were found while they were traced."""
 
     facts: Facts
     binaries: list[Binary]
 
     def on(self, device: jax.Device) -> list[jax.stages.Compiled] | None:
-        """None where the device does not take them."""
+        """The programs on a device; None if it cannot load them."""
         try:
             return [binary.on(device) for binary in self.binaries]
         except (ValueError, LookupError, pickle.UnpicklingError, jax.errors.JaxRuntimeError):
@@ -65,7 +66,7 @@ class Kept(NamedTuple):
 
 
 def kept_of(facts: Facts, made: CompiledPrograms) -> Kept | None:
-    """None for programs that cannot be taken out of this process."""
+    """None for programs that cannot be serialised."""
     if not made.movable:
         return None
     try:
@@ -84,7 +85,7 @@ def blank(structure: Any) -> Any:
 
 
 def as_lists(tree: Any) -> Any:
-    """For JSON, which has no tuples; no other node is expected than those and a call's keywords."""
+    """Tuples as lists, for JSON; other nodes than these and keyword arguments do not occur."""
     if type(tree) is tuple:
         return [as_lists(part) for part in tree]
     if tree not in (0, None, {}):
@@ -97,7 +98,7 @@ def as_tuples(tree: Any) -> Any:
 
 
 def find(folder: Path | None, name: Name | None) -> Kept | None:
-    """What was kept under a name; None where nothing is, or nothing may be."""
+    """The programs cached under a name; None if there are none or caching is off."""
     if folder is None or name is None:
         return None
     path = path_of(folder, name)
@@ -115,9 +116,9 @@ def find(folder: Path | None, name: Name | None) -> Kept | None:
 def keep(
     folder: Path | None, name: Name | None, facts: Facts, made: CompiledPrograms
 ) -> Kept | None:
-    """What other devices can load, and other processes if there is a folder and a name.
+    """Serialises programs for other devices, and caches them if there is a folder and a name.
 
-    A folder that cannot be written disturbs nobody.
+    A folder that cannot be written is ignored.
     """
     kept = kept_of(facts, made)
     if kept and folder and name:
@@ -136,14 +137,14 @@ def path_of(folder: Path, name: Name) -> Path:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file is this user's, and nobody else can have written to it."""
+    """Whether a file belongs to this user and no one else can write it."""
     return not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
 
 
 def encoded(kept: Kept, stem: str) -> bytes:
-    """With the name of its file, so that no other file can be put in its place."""
+    """The content of a file, with its name, so that no other file can take its place."""
     about = [[len(code), *trees] for code, *trees in kept.binaries]
     head = json.dumps([kept.facts, about]).encode() + b"\n"
     body = head + b"".join(binary.code for binary in kept.binaries)
@@ -169,7 +170,7 @@ def digest_of(body: bytes, stem: str) -> bytes:
 
 
 def make_room(folder: Path) -> None:
-    """Removes the files that were not used for longest."""
+    """Removes the least recently used files."""
     files = [(path.stat(), path) for path in folder.glob("*.programs")]
     files.sort(key=lambda file: file[0].st_mtime, reverse=True)
     total = 0

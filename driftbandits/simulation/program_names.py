@@ -1,6 +1,7 @@
-"""Names under which compiled programs are kept: all that shapes them, as text and numbers.
+"""Names of cached programs, made from everything that determines them.
 
-Only what is made by this package's own code has one, as a name holds a digest of that code alone.
+Only what this package's own code makes has a name, because a name includes a digest of that code
+alone.
 """
 
 from inspect import getmodule
@@ -19,7 +20,7 @@ Name = tuple[object, ...]
 
 
 def block_name(policy: object, environment: object, *settings: int | None) -> Name | None:
-    """Of a policy in an environment, in a simulation, both as text; `settings` are the engine's."""
+    """The name of a policy in an environment, both as text; `settings` are the engine's."""
     if not isinstance(policy, str) or not isinstance(environment, str):
         return None
     world = parse("environment", environment)
@@ -31,7 +32,7 @@ def block_name(policy: object, environment: object, *settings: int | None) -> Na
 
 
 def shared_name(template: Template, *settings: int | None) -> Name | None:
-    """Of all blocks that differ in numbers alone; None where their outline cannot be written."""
+    """The name that blocks differing only in numbers share; None if it cannot be written."""
     try:
         return "steps", written(template.outline), *settings
     except LookupError:
@@ -50,7 +51,7 @@ def written(part: object) -> str:
 
 
 def place_of(value: object) -> str:
-    """Where something is found that every process has; LookupError where it is nowhere."""
+    """The place of an object that every process has; LookupError if there is none."""
     if value is None:
         return "None"
     if isinstance(value, ModuleType):
@@ -62,11 +63,11 @@ def place_of(value: object) -> str:
 
 
 def agent_name(policy: str, spec: BanditSpec) -> Name | None:
-    """Of a policy that decides for users."""
+    """The name of a policy that decides for users."""
     return ours(("agent", policy, *spec), POLICIES[parse("policy", policy).name])
 
 
 def ours(name: Name, *factories: object) -> Name | None:
-    """Programs are kept for processors alone: on other devices this has not been tested."""
+    """Whether programs can be cached: only on CPUs, as other devices have not been tested."""
     shipped = all(factory.__module__.startswith("driftbandits.") for factory in factories)
     return name if shipped and jax.default_backend() == "cpu" else None

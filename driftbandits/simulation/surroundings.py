@@ -1,4 +1,4 @@
-"""What shapes a compiled program beside its own settings: code, versions, options, processor."""
+"""What determines a compiled program besides its settings: code, versions, options, CPU."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ NOT_SHAPING = ("jax_default_device", "jax_compilation_cache", "jax_persistent_ca
 
 
 def surroundings() -> str:
-    """As a digest; JAX's options may change within a process, the rest may not."""
+    """A digest; only JAX's options may change within a process."""
     options = {
         name: repr(value)
         for name, value in jax.config.values.items()
@@ -35,7 +35,7 @@ def fixed_surroundings() -> str:
 
 @cache
 def code_digest() -> str:
-    """Of all files that may shape a program, which takes less time than to find out which do."""
+    """A digest of all files; to find out which of them matter would take longer."""
     files = [file for part in SHAPING for file in sorted_files(PACKAGE / part)]
     return digest([[str(file.relative_to(PACKAGE)), file.read_text()] for file in files])
 
@@ -45,7 +45,7 @@ def sorted_files(path: Path) -> list[Path]:
 
 
 def processor() -> list[str]:
-    """Its kind and its instructions; XLA compiles for those."""
+    """The CPU's model and instruction sets, for which XLA compiles."""
     try:
         with Path("/proc/cpuinfo").open() as file:
             first = file.read(8192).split("\n\n")[0].splitlines()

@@ -1,4 +1,4 @@
-"""Calls on threads, one per core; XLA releases Python's lock while it works."""
+"""Runs calls on threads, one per core; XLA releases Python's lock while it works."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ class WorkError(RuntimeError):
 
 
 def available_cores() -> int:
-    """Cores that this process may use, as far as the system says."""
+    """The number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -30,12 +30,12 @@ def available_cores() -> int:
 def call_on_threads(
     calls: Iterable[ThreadCall[T]], cores: int | None = None
 ) -> Iterator[tuple[int, T]]:
-    """Starts the calls in order; yields each one's index and what it returns, as they finish.
+    """Starts the calls in order; yields each one's index and result as they finish.
 
     Only a few are submitted at a time, so that the cost of a call does not grow with their number.
-    After an error or an interrupt the calls under way are told to stop, and not waited for. The
-    pool's threads end before the interpreter does: one that outlived it inside XLA would abort the
-    whole process.
+    After an error or an interrupt, running calls are asked to stop, and are not waited for. The
+    threads of the pool end before the interpreter does: a thread that outlived it inside XLA would
+    abort the whole process.
     """
     cores = available_cores() if cores is None else cores
     check.integer(cores=cores)

@@ -94,7 +94,7 @@ def record_step(
 
 
 def pick(values: Array, arm: Array) -> Array:
-    """The arm's value, by a mask: it vectorises over runs where an index does not."""
+    """The arm's value, by a mask: a mask vectorises over runs, an index does not."""
     return jnp.sum(values, where=jnp.arange(values.size) == arm).astype(values.dtype)
 
 
