@@ -9,13 +9,8 @@ import numpy as np
 
 from driftbandits.choice import parse
 from driftbandits.experiments.experiment import tuned_name
-from driftbandits.experiments.metrics import (
-    MORE_IS_BETTER,
-    estimate,
-    interval,
-    resampled_means,
-    resampling_weights,
-)
+from driftbandits.experiments.intervals import interval_of_mean
+from driftbandits.experiments.metrics import MORE_IS_BETTER, estimate
 from driftbandits.experiments.results import Results
 
 UNIFORM = "uniform"
@@ -80,37 +75,46 @@ def scores(results: Results, tuned: bool) -> Scores:
 def standings(field: Scores) -> list[Standing]:
     """Every policy, best mean rank first."""
     rank = ranks_of(field.values.mean(axis=1)).mean(axis=0)
-    low, high = rank_interval(field.values, rank)
     wins, losses = wins_and_losses(field.values)
+    low, high = rank_interval(wins, losses)
+    won, lost = wins.sum(axis=0), losses.sum(axis=0)
     found = [
-        Standing(name, float(rank[k]), float(low[k]), float(high[k]), int(wins[k]), int(losses[k]))
+        Standing(name, float(rank[k]), float(low[k]), float(high[k]), int(won[k]), int(lost[k]))
         for k, name in enumerate(field.policies)
     ]
     return sorted(found, key=lambda standing: standing.rank)
 
 
-def rank_interval(values: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Low and high end for the mean rank, with both the runs and the problems drawn anew."""
-    ranks = np.array([ranks_of(resampled_means(runs)) for runs in values])
-    count = len(values)
-    weights = resampling_weights(count, seed=1)  # other draws than those of the runs
-    means = np.einsum("rp,prk->rk", weights, ranks)
-    return np.clip(interval(rank, means, count), 1, values.shape[2])
+def rank_interval(wins: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high end of a 95% interval for each policy's mean rank over problems like these.
+
+    In each problem a policy ranks below those that beat it and above those that it beats. The rest
+    may be on either side. The ends are those of the means of both over the problems.
+
+    Args:
+        wins: How many opponents each policy beats: (problems, policies), two problems or more.
+        losses: How many opponents beat it.
+    """
+    policies = wins.shape[1]
+    low = 1 + interval_of_mean(losses)[0]
+    high = policies - interval_of_mean(wins)[0]
+    return np.clip(low, 1, policies), np.clip(high, 1, policies)
 
 
 def wins_and_losses(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many opponents each policy is better and worse than, summed over the problems.
+    """How many opponents each policy is better and worse than: (problems, policies) each.
 
     By the interval of the paired difference in each problem. Where nothing differs, one comparison
-    in twenty counts all the same.
+    in twenty counts all the same. With a single run nothing counts.
     """
-    wins, losses = np.zeros((2, values.shape[2]), int)
-    if values.shape[1] < 2:
+    problems, runs, policies = values.shape
+    wins, losses = np.zeros((2, problems, policies), int)
+    if runs < 2:
         return wins, losses
-    for runs in values:
-        _, low, high = estimate(runs[:, :, None] - runs[:, None, :])
-        wins += (high < 0).sum(axis=1)
-        losses += (low > 0).sum(axis=1)
+    for problem, of_runs in enumerate(values):
+        _, low, high = estimate(of_runs[:, :, None] - of_runs[:, None, :])
+        wins[problem] = (high < 0).sum(axis=1)
+        losses[problem] = (low > 0).sum(axis=1)
     return wins, losses
 
 
