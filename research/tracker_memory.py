@@ -79,23 +79,24 @@ def row(problem: str, runs: int, horizon: int) -> str:
     cells = [f"`{problem}`"]
     for regret, _ in (plain, remembers):
         error = regret.std(ddof=1) / len(regret) ** 0.5
-        cells += [f"{regret.mean():.0f} ± {error:.0f}", f"{regret.max():.0f}"]
+        cells.append(f"{regret.mean():.0f} ± {error:.0f} ({regret.max():.0f})")
     cells.append(f"{mean:+.0f} ({low:+.0f} to {high:+.0f})")
     cells += [f"{plain.microseconds:.1f}", f"{remembers.microseconds:.1f}"]
     return f"| {' | '.join(cells)} |"
 
 
 INTRODUCTION = f"""\
-# The tracker with a GRU, by `python -m research.tracker_memory`
+# The tracker with a GRU
 
-Policy regret after {HORIZON:,} steps, {RUNS} runs, seed {SEED}: mean ± standard error, and the
-worst run. The difference is that with the GRU minus that of the tracker, in the same worlds. The
-last two columns are microseconds of a core per step and run, in blocks of {RUNS} runs.
+`python -m research.tracker_memory` prints this table. It has the policy regret after {HORIZON:,}
+steps over {RUNS} runs with seed {SEED}: mean ± standard error, and the worst run in brackets. The
+difference is that with the GRU minus that of the tracker, in the same worlds. The last two columns
+are microseconds of a core per step and run, in blocks of {RUNS} runs.
 
 """
 HEAD = """\
-| problem | tracker | worst | with the GRU | worst | difference, 95% | us | us with the GRU |
-| --- | --- | --- | --- | --- | --- | --- | --- |"""
+| problem | tracker | with the GRU | difference, 95% | us | us with the GRU |
+| --- | --- | --- | --- | --- | --- |"""
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Publishes a finished run of the field: results/field to docs/evidence/field.
 
-driftbandits run field      # goes on where it was
+driftbandits run field      # continues where it stopped
 make field                  # both
 """
 
@@ -16,24 +16,40 @@ from driftbandits.report.field import ranking_table
 from driftbandits.report.style import duration
 from driftbandits.report.tables import final_table
 from driftbandits.running.store import finished, read_results
-from tools.publish.finals import finals
-from tools.publish.marks import with_table
+from tools.publish.finals import finals, wrapped
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "results" / "field"
 TARGET = ROOT / "docs" / "evidence" / "field"
-README = ROOT / "README.md"
 FILES = ["figure.png", "curves.png", "ranking.csv", "table.csv", "experiment.json"]
-SHOWN = 5  # of a ranking, in the README
+
+INTRO = """\
+# The field
+
+All policies on every kind of problem. `driftbandits run field` computes these results and
+`make field` publishes them. [Choose a policy](../../how_to/choose_a_policy.md) draws conclusions.
+[Experiment files](../../reference/experiment_files.md) says how ranks, wins and the heat map are
+made.
+
+A rank is by mean regret, averaged over the problems, with a 95% interval over runs and problems.
+Wins and losses count opponents over all problems, by a paired test at 95%. There is no correction
+for the number of comparisons.
+"""
+FILES_TEXT = """\
+[ranking.csv]({place}/ranking.csv) has the ranks. [table.csv]({place}/table.csv) has every final
+value with its interval, median, 95th percentile and worst run, the late regret, the share of best
+pulls and the steps to recover. [curves.png]({place}/curves.png) has the best twelve policies of
+each problem over time.
+"""
 
 
-def ranking(results: Results, rows: int | None = None) -> str:
+def ranking(results: Results) -> str:
     """As Markdown, tuned and by default, best tuned rank first."""
     lines = [
         "| policy | mean rank, tuned | wins - losses | mean rank, default | wins - losses |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for row in ranking_table(results).head(rows or 1000).to_dicts():
+    for row in ranking_table(results).to_dicts():
         cells = [f"`{row['policy']}`"]
         for kind in ("tuned", "default"):
             low, high = row[f"{kind}_low"], row[f"{kind}_high"]
@@ -64,19 +80,20 @@ def section(results: Results, place: Path) -> list[str]:
     size = f"{experiment.runs} runs of {experiment.horizon:,} pulls"
     return [
         f"## {experiment.title}\n",
-        f"{experiment.question} ({size}, {duration(seconds)} of one core; revision "
-        f"{about['revision']}, driftbandits {about['driftbandits']}, {about['machine']})\n",
+        f"{experiment.question}\n",
+        wrapped(
+            f"{size}; {duration(seconds)} of one core; revision {about['revision']}, "
+            f"driftbandits {about['driftbandits']}, {about['machine']}."
+        )
+        + "\n",
         f"![{experiment.title}]({place.name}/figure.png)\n",
         ranking(results),
-        f"{how_tuned(experiment)}\n",
-        *(f"- {reading}" for reading in experiment.readings),
+        wrapped(how_tuned(experiment)) + "\n",
+        *(wrapped(f"- {reading}") for reading in experiment.readings),
         "",
         "The best mean of each problem:\n",
         finals(final_table(results).filter(pl.col("rank") == 1)),
-        f"[ranking.csv]({place.name}/ranking.csv), and [table.csv]({place.name}/table.csv) with",
-        "every final value, its interval, median, 95th percentile and worst run, the late regret,",
-        f"the share of best pulls and the steps to recover; [curves.png]({place.name}/curves.png)",
-        "has the best twelve of each problem over time.\n",
+        FILES_TEXT.format(place=place.name),
         "<details><summary>What tuning chose</summary>\n",
         choices(results),
         "</details>\n",
@@ -85,16 +102,7 @@ def section(results: Results, place: Path) -> list[str]:
 
 def page(places: list[Path]) -> str:
     """docs/evidence/field/README.md."""
-    parts = [
-        "# The field\n",
-        "All policies on every kind of problem, run by `driftbandits run field` and published by",
-        "`make field`. No correction is made for the number of comparisons.",
-        "[Choosing a policy](../../how_to/choose_a_policy.md) draws conclusions,",
-        "[experiment files](../../reference/experiment_files.md) says",
-        "how ranks, wins and the heat map are made. Ranks: mean over the problems of the rank by",
-        "mean regret, with a 95% interval over runs and problems. Wins and losses: opponents over",
-        "all problems, by a paired test at 95%.\n",
-    ]
+    parts = [INTRO]
     for place in places:
         parts += section(read_results(place), place)
     return "\n".join(parts)
@@ -110,11 +118,7 @@ def main() -> None:
         for name in FILES:
             shutil.copy(place / name, TARGET / place.name / name)
     (TARGET / "README.md").write_text(page(places))
-    text = README.read_text()
-    for place in places:
-        text = with_table(text, place.name, ranking(read_results(place), SHOWN))
-    README.write_text(text)
-    print(f"written: {TARGET.relative_to(ROOT)} and the rankings in {README.name}")
+    print(f"written: {TARGET.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Publishes finished runs of the tracker's experiments in docs/evidence/tracker and the README.
 
-driftbandits run tracker     # goes on where it was
+driftbandits run tracker     # continues where it stopped
 make tracker                 # both
 """
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from driftbandits.choice import parse
 from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.metrics import Summary, estimate, summarise
 from driftbandits.experiments.results import Results
@@ -19,6 +20,7 @@ from driftbandits.report.style import duration, number
 from driftbandits.report.tables import final_table
 from driftbandits.report.wording import deciding, verdict_text
 from driftbandits.running.store import finished, read_results
+from tools.publish.finals import wrapped
 from tools.publish.marks import with_table
 
 ROOT = Path(__file__).parents[2]
@@ -31,15 +33,39 @@ ORDER = [
     "judging_contexts", "stress", "very_many_arms", "long",
 ]  # fmt: skip
 SLOW = ["paper_rotting_slow", "judging_slow", "judging_contexts_slow", "long_slow"]
-PAPER = {
-    "The paper's problems, without contexts", "The paper's rotting arms", "The paper's wheels",
-}  # fmt: skip
 ABLATIONS = ["ablation", "ablation_contexts"]
 HEAD = [
-    "| problem | mean | 95% interval | median | 95th percentile | worst run "
+    "| problem | mean (95% interval) | worst run "
     "| best other, by default | best other, in hindsight | verdict |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| --- | --- | --- | --- | --- | --- |",
 ]
+ENVIRONMENTS = "../../reference/environments"
+INTRO = """\
+# Results of the tracker
+
+`driftbandits run tracker` computes these results and `make tracker` publishes them.
+[The tracker](../../explanation/tracker.md) explains the policy.
+
+Each section compares `tracker`, with its default settings, with every other policy: by default, and
+with the best settings in hindsight, chosen for each problem on the runs that are shown. The claim
+is that the tracker has less regret than all of them. A single policy whose regret is lower by the
+95% interval of the paired difference refutes it. There is no correction for the number of
+comparisons.
+
+Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) were run
+[on fewer runs](#slow-policies) of the same problems, and in [the field](../field/README.md). The
+figure and the count in the README leave them out.
+
+![Mean regret of tracker and of the best other policy on every problem](headline.png)
+"""
+ABLATED = """\
+## Ablations
+
+In each row one setting differs from the default. A cell has the mean policy regret, and the worst
+run in brackets. **+** marks more regret than with the default settings on the same runs, **-**
+less, where the 95% interval of the paired difference excludes zero. There is no correction for the
+number of comparisons.
+"""
 
 
 class Rival(NamedTuple):
@@ -51,6 +77,7 @@ class Row(NamedTuple):
     """One problem."""
 
     problem: str
+    environment: str
     ours: Summary
     default: Rival  # the best other policy as written
     hindsight: Rival  # the best other with its best settings
@@ -62,7 +89,7 @@ def rows(results: Results) -> list[Row]:
     experiment = results.experiment
     verdicts = {claim["text"]: claim["verdict"] for claim in results.claims}
     found = []
-    for problem, _ in experiment.environments:
+    for problem, environment in experiment.environments:
         lines = {x.policy_name: x.label for x in results.lines if x.environment_name == problem}
         finals = {name: results.values[label][:, -1] for name, label in lines.items()}
         spreads = {name: summarise(values, experiment.measure) for name, values in finals.items()}
@@ -74,6 +101,7 @@ def rows(results: Results) -> list[Row]:
         found.append(
             Row(
                 problem,
+                environment,
                 spreads[OURS],
                 Rival(default, spreads[default]),
                 Rival(best, spreads[best]),
@@ -88,13 +116,17 @@ def cell(rival: Rival) -> str:
     return f"`{rival.name}` {number(rival.spread.mean)}"
 
 
+def linked(problem: str, environment: str) -> str:
+    """The problem, with a link to the page of its environment."""
+    return f"[{problem}]({ENVIRONMENTS}/{parse('environment', environment).name}.md)"
+
+
 def table(found: list[Row]) -> str:
     lines = list(HEAD)
     for row in found:
         ours = row.ours
-        interval = f"{number(ours.low)} to {number(ours.high)}"
-        bad = [number(x) for x in (ours.median, ours.percentile_95, ours.worst)]
-        cells = [row.problem, f"**{number(ours.mean)}**", interval, *bad]
+        mean = f"**{number(ours.mean)}** ({number(ours.low)} to {number(ours.high)})"
+        cells = [linked(row.problem, row.environment), mean, number(ours.worst)]
         cells += [cell(row.default), cell(row.hindsight), row.verdict]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -137,9 +169,9 @@ def headline(groups: dict[str, list[Row]]) -> Figure:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     for marker, colour, edge, text in (
-        ("o", "#0072B2", "#0072B2", "tracker, one setting"),
-        ("o", "white", "#D55E00", "best other policy, its settings chosen in hindsight"),
-        ("|", "#8a949c", "#8a949c", "best other policy by default"),
+        ("o", "#0072B2", "#0072B2", "tracker, default settings"),
+        ("o", "white", "#D55E00", "best other policy, tuned in hindsight"),
+        ("|", "#8a949c", "#8a949c", "best other policy, default settings"),
     ):
         axes.plot([], [], marker, color=colour, mec=edge, mew=1.6, ms=6.5, label=text)
     figure.legend(loc="outside upper left", ncols=3, fontsize=8, frameon=False)
@@ -148,7 +180,7 @@ def headline(groups: dict[str, list[Row]]) -> Figure:
 
 def verdict_line(results: Results) -> list[str]:
     return [
-        f"- {claim['text']} **{verdict_text(claim)}**: {deciding(claim)}"
+        wrapped(f"- {claim['text']} **{verdict_text(claim)}**: {deciding(claim)}")
         for claim in results.claims
     ]
 
@@ -160,15 +192,18 @@ def section(results: Results, level: str = "##") -> list[str]:
     size = f"{experiment.runs} runs of {experiment.horizon:,} pulls, seed {experiment.seed}"
     return [
         f"{level} {experiment.title}\n",
-        f"{size}; {len(experiment.policies) - 1} other policies; {duration(seconds)} of one core; "
-        f"revision {about['revision']}, driftbandits {about['driftbandits']}, "
-        f"{about['machine']}\n",
+        wrapped(
+            f"{size}; {len(experiment.policies) - 1} other policies; {duration(seconds)} of one "
+            f"core; revision {about['revision']}, driftbandits {about['driftbandits']}, "
+            f"{about['machine']}."
+        )
+        + "\n",
         table(rows(results)),
         *verdict_line(results),
         "",
-        *(f"- {reading}" for reading in experiment.readings),
+        *(wrapped(f"- {reading}") for reading in experiment.readings),
         "",
-        f"[table.csv]({place}/table.csv) has every policy.\n",
+        f"[table.csv]({place}/table.csv) has every policy, with median and 95th percentile.\n",
     ]
 
 
@@ -190,13 +225,7 @@ def ablation_table(results: Results) -> str:
 
 
 def ablations(texts: list[str]) -> list[str]:
-    return [
-        "## Ablations\n",
-        "One setting changed; mean policy regret (worst run). **+** is surely more regret than the",
-        "default's on the same runs, **-** surely less (95% interval of the paired difference, no",
-        "correction for their number).\n",
-        *texts,
-    ]
+    return [ABLATED, *texts]
 
 
 def ablation(results: Results) -> str:
@@ -205,20 +234,7 @@ def ablation(results: Results) -> str:
 
 
 def page(sections: list[str], slow: list[str], tried: list[str]) -> str:
-    parts = [
-        "# The tracker's evidence\n",
-        "Made by `driftbandits run tracker`, published by `make tracker`;",
-        "[The tracker](../../explanation/tracker.md) says what it is. One setting of `tracker`",
-        "against every other policy of the table, each as it comes and with its best settings in",
-        "hindsight: chosen for",
-        "each problem on the runs that are shown. The claim is that it is below all of them; one",
-        "that is surely lower refutes it. No correction is made for the number of comparisons.",
-        "Slow policies (`recurrent`, `fewa`, `raw_ucb`, `glr_ucb`, the neural ones) are beside it",
-        "[on fewer runs](#slow-policies) of these worlds, and in [the field](../field/README.md);",
-        "the figure and the count in the README are without them.\n",
-        "![regret on every problem](headline.png)\n",
-    ]
-    return "\n".join([*parts, *sections, "## Slow policies\n", *slow, *ablations(tried)])
+    return "\n".join([INTRO, *sections, "## Slow policies\n", *slow, *ablations(tried)])
 
 
 def counted(groups: list[Row]) -> str:
@@ -228,11 +244,14 @@ def counted(groups: list[Row]) -> str:
         sum(row.verdict == kind for row in groups) for kind in (HOLDS, UNDECIDED, FAILS)
     )
     return (
-        f"Of {len(groups)} problems its mean regret is the lowest on {lower}, against all but the "
-        "[slow policies](docs/evidence/tracker/README.md#slow-policies), "
-        "with settings chosen in hindsight."
-        f" Counting only differences that a 95% interval confirms, it is lower on {holds}, another "
-        f"policy is lower on {fails}, and {undecided} are undecided.\n"
+        wrapped(
+            f"Of {len(groups)} problems, its mean regret is the lowest on {lower}, with the "
+            "settings of all others chosen in hindsight ([slow policies]"
+            "(docs/evidence/tracker/README.md#slow-policies) left out). Counting only differences "
+            f"that a 95% interval confirms, it is lower on {holds}, another policy is lower on "
+            f"{fails}, and {undecided} are undecided."
+        )
+        + "\n"
     )
 
 
@@ -264,9 +283,8 @@ def main() -> None:
     headline(groups).savefig(TARGET / "headline.png", dpi=120)
     (TARGET / "README.md").write_text(page(sections, slow, tried))
     everything = [row for group in groups.values() for row in group]
-    paper = [row for title, group in groups.items() if title in PAPER for row in group]
     text = README.read_text()
-    README.write_text(with_table(text, "tracker", counted(everything) + "\n" + table(paper)))
+    README.write_text(with_table(text, "tracker", counted(everything)))
     print(f"written: {TARGET.relative_to(ROOT)} and the headline in {README.name}")
 
 
