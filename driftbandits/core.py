@@ -60,7 +60,7 @@ class Decision(NamedTuple):
 
         from driftbandits import BanditSpec, Decision, build_policy
 
-        policy = build_policy("ucb", BanditSpec(num_arms=2))
+        policy = build_policy("uniform", BanditSpec(num_arms=2))
         key = jax.random.key(0)
         state = policy.init(key)
         decision, state = policy.act(key, state, jnp.zeros(0), jnp.ones(2, bool))

@@ -21,7 +21,7 @@ from tests.service.serving import Serving, served
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {path.name: path.read_text() for path in sorted(REFERENCE.glob("python/*.md"))}
 EXAMPLE = re.compile(r"^( *)```python\n.*?^\1```\n", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r"^(?:::: |### `)driftbandits\.([\w.]+)", re.MULTILINE)
+ENTRY = re.compile(r"^(?:::: |### `?)driftbandits\.([\w.]+)", re.MULTILINE)
 NOT_MADE_BY_USERS = {"AgentDecision", "InputError", "ServiceError"}
 NEXT = re.compile(r"^(?:::: |#)", re.MULTILINE)
 
