@@ -110,6 +110,16 @@ def postgresql_engine(url: sa.URL) -> sa.Engine:
     return engine
 
 
+def without_transactions(engine: sa.Engine) -> sa.Engine:
+    """For reading: PostgreSQL would end the session of a slow reader for an idle transaction.
+
+    Statements see one state each either way (READ COMMITTED). SQLite needs its transactions.
+    """
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
 def read_only_url(url: sa.URL) -> sa.URL:
     """For a file that a service writes at the same time, or one that may not be written at all.
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from driftbandits.check import fail
 from driftbandits.service.store import deletion, event_log, health, key_table, leases, snapshots
-from driftbandits.service.store.database import connect, redacted
+from driftbandits.service.store.database import connect, redacted, without_transactions
 from driftbandits.service.store.direct import DirectTransactions
 from driftbandits.service.store.records import (
     BanditRow,
@@ -58,6 +58,7 @@ class Store:
         self._writer = event_log.Writer(self._engine.dialect)
         self._direct = DirectTransactions(self._engine)
         self._writes = self._engine.execution_options(writes=True)
+        self._reads = without_transactions(self._engine)
         self._rows, self._has_corrections = ROWS, True
         self.segments = SegmentTable(self._reading, self._writing)
         try:
@@ -91,7 +92,7 @@ class Store:
             time.sleep(0.2)
 
     def _reading(self) -> AbstractContextManager[sa.Connection]:
-        return self._engine.connect()
+        return self._reads.connect()
 
     def _writing(self) -> AbstractContextManager[sa.Connection]:
         return self._writes.begin()

@@ -1,5 +1,7 @@
 """What the store promises, in SQLite and in PostgreSQL."""
 
+import time
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -194,3 +196,18 @@ def test_corrections_are_found_without_reading_the_log(store: Store) -> None:
         with store._reading() as connection:
             plan = connection.execute(sa.text(f"EXPLAIN QUERY PLAN {query}"), {"bandit": 1}).all()
         assert "USING INDEX corrections" in plan[0][-1]
+
+
+def test_a_slow_reader_is_not_cut_off(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, between a page of rows and the end of reading, seconds may pass."""
+    lease = new(store)
+    store.append([Entry(lease, 0, [decision(1, "a")])])
+    page = event_log.page
+
+    def slowly(*arguments: object) -> list[Event]:
+        found = page(*arguments)
+        time.sleep(2.5)  # PostgreSQL ends transactions that are idle for 2 seconds
+        return found
+
+    monkeypatch.setattr(event_log, "page", slowly)
+    assert [event.id for event in store.events(lease.bandit, 0)] == ["a"]
