@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import surroundings
-from benchmarks.measuring import Goal, Part, Series
+from benchmarks.measuring import Goal, Grid, Part, Series
 
 ROOT = Path(__file__).parents[1]
 SHORT = ROOT / "results" / "bench"
@@ -19,6 +19,8 @@ PARTS = {  # name: module, function, minutes it takes, about
     "memory": ("growth", "memory", 12),
     "tricks": ("tricks", "tricks", 5),
     "first": ("first_result", "first_result", 2),
+    "profile": ("profile", "profiles", 25),
+    "programs": ("programs", "programs", 15),
     "pairs": ("pairs", "single_pairs", 2),
     "service": ("service", "service_load", 9),
 }
@@ -41,6 +43,7 @@ def read(name: str, short: bool) -> tuple[Part, dict[str, str]]:
     fields = kept["part"]
     fields["series"] = [Series(**values) for values in fields["series"]]
     fields["goals"] = [Goal(**values) for values in fields["goals"]]
+    fields["grids"] = [Grid(**values) for values in fields.get("grids", [])]
     return Part(**fields), kept["about"]
 
 

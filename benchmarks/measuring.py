@@ -57,14 +57,24 @@ class Goal:
         return low <= middle <= (float("inf") if self.high is None else self.high)
 
 
+@dataclass(frozen=True)
+class Grid:
+    """One quantity by rows and columns, each measured several times."""
+
+    what: str
+    unit: str
+    rows: dict[str, dict[str, list[float]]]  # by row, by column
+
+
 @dataclass
 class Part:
-    """One table of the results."""
+    """One section of the results."""
 
     title: str
     series: list[Series] = field(default_factory=list)
     goals: list[Goal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    grids: list[Grid] = field(default_factory=list)
 
 
 def ours(policy: str, environment: str, horizon: int, runs: int, cores: int = 1) -> Contestant:

@@ -1,108 +1,149 @@
-"""python -m benchmarks.profile [REVISION]: where the seconds before a result go.
+"""Where the seconds before a result go, in this tree and in an older one.
 
-Prints a table for `compare`, a figure of `reproduce --quick` and an agent's first pair, with an
-empty cache and once more: of this tree, and of an older one. On one core, so that nothing overlaps:
-importing, tracing, lowering, compiling, loading what is kept, running, and the rest, which plans,
-judges, writes and prints.
+`compare`, `reproduce --quick` and an agent's first pair, each in a process of its own: with an
+empty cache, and once more. On one core, so that nothing overlaps. A stage's time is its own: what
+another stage does inside it is counted there.
 """
 
-import argparse
 import json
 import subprocess
-import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
-from benchmarks.first_result import AGENT, COMMAND_LINE, OLD, Processes
+from benchmarks.first_result import AGENT, COMMAND_LINE, OLD, OLD_NAME, POLICIES, Processes
+from benchmarks.measuring import REPEATS, Grid, Part
 from benchmarks.revisions import ROOT, tree_of
 
-COLUMNS = ["import", "trace", "lower", "compile", "load", "run", "rest", "all"]
-COMMANDS = {
-    "compare": ["compare", "-j", "1"],
-    "reproduce --quick, one figure": ["run", "paper/figure_1a", "--quick", "-j", "1", "--out"],
-}
-CHILD = """
-import importlib._bootstrap, sys, threading, time
-begin = time.perf_counter()
-spent, inside = dict.fromkeys(["import", "trace", "lower", "compile", "load", "run"], 0.0), []
+STAGES = ["import", "trace", "lower", "compile", "load", "run", "write", "rest", "all"]
+TURNS = ["empty cache", "once more"]
+QUICK = "reproduce --quick"
+ONE_FIGURE = ["run", "paper/figure_1a", "--quick", "--runs", "2", "--horizon", "200"]
 
-def timed(name, function):
+CHILD = """
+import importlib._bootstrap, json, pathlib, sys, threading, time
+begin = time.perf_counter()
+spent = dict.fromkeys(["import", "trace", "lower", "compile", "load", "run", "write"], 0.0)
+seen = threading.local()
+
+def record(stage, start, end):
+    '''Adds a stage's own time: that of the stages inside it, which ended before, is theirs.'''
+    inner = getattr(seen, "spans", [])
+    inside = [span for span in inner if span[0] + span[1] > 2 * start]
+    spent[stage] += end - start - sum(b - a for a, b in inside)
+    seen.spans = [span for span in inner if span[0] + span[1] <= 2 * start] + [(start, end)]
+
+def timed(stage, function):
     def call(*arguments, **named):
-        if inside:
-            return function(*arguments, **named)
-        inside.append(name)
         start = time.perf_counter()
         try:
             return function(*arguments, **named)
         finally:
-            inside.pop()
-            spent[name] += time.perf_counter() - start
+            record(stage, start, time.perf_counter())
     return call
 
-importlib._bootstrap._find_and_load = timed("import", importlib._bootstrap._find_and_load)
-import jax, jax.monitoring, jax.experimental.serialize_executable as kept
+WRITERS = {
+    "polars": ["DataFrame.write_parquet", "DataFrame.write_csv"],
+    "matplotlib.figure": ["Figure.savefig"],
+}
+
+def watched(find):
+    '''Imports, and functions that write are timed as soon as their module is there.'''
+    def call(*arguments, **named):
+        found = find(*arguments, **named)
+        for name in [name for name in WRITERS if hasattr(sys.modules.get(name), "__version__")
+                     or name in sys.modules and hasattr(sys.modules[name], "Figure")]:
+            for path in WRITERS.pop(name):
+                kind, method = path.split(".")
+                owner = getattr(sys.modules[name], kind)
+                setattr(owner, method, timed("write", getattr(owner, method)))
+        return found
+    return call
+
+importlib._bootstrap._find_and_load = timed("import", watched(importlib._bootstrap._find_and_load))
+for method in ("write_bytes", "write_text"):
+    setattr(pathlib.Path, method, timed("write", getattr(pathlib.Path, method)))
+import jax, jax.monitoring, jax.experimental.serialize_executable as stored
+from jax._src.interpreters.pxla import ExecuteReplicated
 
 EVENTS = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "compile",
+    "/jax/compilation_cache/cache_retrieval_time_sec": "load",
 }
 
 def listen(event, seconds, **_):
     if event in EVENTS:
-        spent[EVENTS[event]] += seconds
-    if event == "/jax/compilation_cache/cache_retrieval_time_sec":  # a part of compiling, to JAX
-        spent["load"] += seconds
-        spent["compile"] -= seconds
+        end = time.perf_counter()
+        record(EVENTS[event], end - seconds, end)
 
 jax.monitoring.register_event_duration_secs_listener(listen)
 jax.stages.Compiled.__call__ = timed("run", jax.stages.Compiled.__call__)
-kept.deserialize_and_load = timed("load", kept.deserialize_and_load)
+ExecuteReplicated.__call__ = timed("run", ExecuteReplicated.__call__)
+stored.deserialize_and_load = timed("load", stored.deserialize_and_load)
 try:
     exec(sys.argv.pop(1))
-finally:
-    import json
-    spent["all"] = time.perf_counter() - begin
-    spent["rest"] = spent["all"] - sum(spent[name] for name in list(spent) if name != "all")
-    print("\\n" + json.dumps(spent))
+except SystemExit as stopped:
+    assert not stopped.code, stopped.code
+spent["all"] = time.perf_counter() - begin
+spent["rest"] = spent["all"] - sum(spent[name] for name in list(spent) if name != "all")
+print("\\n" + json.dumps(spent))
 """
 
 
 def profile(processes: Processes, code: str, arguments: list[str]) -> dict[str, float]:
-    told = processes.run("-c", CHILD, code, *arguments, stdout=subprocess.PIPE).stdout
-    found: dict[str, float] = json.loads(told.splitlines()[-1])
+    """Seconds by stage."""
+    printed = processes.run("-c", CHILD, code, *arguments, stdout=subprocess.PIPE).stdout
+    found: dict[str, float] = json.loads(printed.splitlines()[-1])
     return found
 
 
-def row(what: str, seconds: dict[str, float]) -> str:
-    return f"| {what} | {' | '.join(f'{seconds[name]:.2f}' for name in COLUMNS)} |"
+def commands(short: bool) -> dict[str, tuple[str, list[str], int]]:
+    """What is profiled: code, arguments and how often."""
+    repeats = 1 if short else REPEATS
+    quick = ONE_FIGURE if short else ["reproduce", "--quick"]
+    small = ["--horizon", "50"] if short else []
+    found = {
+        "compare": (COMMAND_LINE, ["compare", "-j", "1", *small], repeats),
+        QUICK: (COMMAND_LINE, [*quick, "-j", "1", "--out"], 1),
+    }
+    for policy in POLICIES:
+        found[f"an agent's first pair, {policy}"] = AGENT.format(policy=policy), [], repeats
+    return found
 
 
-def table(tree: Path, name: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        processes = Processes(tree, Path(folder))
-        processes.run("-c", COMMAND_LINE, "compare", "--horizon", "50")  # it leaves bytecode
-        processes.forget()
-        for what, arguments in COMMANDS.items():
-            for turn in ("empty cache", "once more"):
-                out = [str(Path(folder) / turn)] * (arguments[-1] == "--out")
-                taken = profile(processes, COMMAND_LINE, arguments + out)
-                print(row(f"{name}: {what}, {turn}", taken), flush=True)
-        for policy in ("tracker", "thompson"):
-            for turn in ("empty cache", "once more"):
-                taken = profile(processes, AGENT.format(policy=policy), [])
-                print(row(f"{name}: an agent's first pair, {policy}, {turn}", taken), flush=True)
+def profiles(short: bool) -> Part:
+    """A table for each command: stages, in both trees."""
+    grids = []
+    with tempfile.TemporaryDirectory() as folder, tree_of(OLD) as old:
+        trees = {OLD_NAME: Processes(old, Path(folder) / "old")}
+        trees["today"] = Processes(ROOT, Path(folder) / "today")
+        for processes in trees.values():  # bytecode is there from here
+            processes.run("-c", COMMAND_LINE, "compare", "--horizon", "50")
+        for what, (code, arguments, repeats) in commands(short).items():
+            cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+            for repeat in range(repeats):
+                for tree, processes in trees.items():
+                    processes.forget()
+                    for turn in TURNS:
+                        out = Path(folder) / f"{tree} {turn} {repeat}"
+                        given = arguments + [str(out)] * (arguments[-1:] == ["--out"])
+                        for stage, seconds in profile(processes, code, given).items():
+                            cells[stage][f"{tree}, {turn}"].append(seconds)
+                        print(f"  {what}, {tree}, {turn}", flush=True)
+            rows = {stage: dict(cells[stage]) for stage in STAGES}
+            grids.append(Grid(f"{what}, {times(repeats)}", "seconds", rows))
+    return Part("Where the first seconds go: one core", notes=NOTES, grids=grids)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("revision", nargs="?", default=OLD, help="the older one, as git knows it")
-    revision = parser.parse_args().revision
-    print(f"| seconds | {' | '.join(COLUMNS)} |\n| {' | '.join(['---'] * (len(COLUMNS) + 1))} |")
-    with tree_of(revision) as old:
-        table(old, revision)
-    table(ROOT, "today")
+def times(repeats: int) -> str:
+    return "once" if repeats == 1 else f"medians of {repeats}"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+NOTES = [
+    "trace, lower and compile are JAX's and XLA's way to a program; load reads a program from the "
+    "cache; write is Parquet, CSV, pictures and other files; rest is Python's own start of the "
+    "command, planning, judging and printing.",
+    f"{OLD_NAME} stored no programs of agents. Its `{QUICK}` ran fewer and shorter runs.",
+]

@@ -1,85 +1,71 @@
-"""python -m benchmarks.programs [REVISION ...]: how many programs the quick commands compile.
+"""How many programs XLA compiles for the quick commands, in this tree and in an older one.
 
-Each command runs in a process and with a cache of its own, in this tree and in those of the given
-revisions. Prints the programs that XLA compiled and how long JAX traced, lowered and compiled
-(or loaded) them, in seconds that add up over all threads.
+Each command runs in a process and with a cache of its own.
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.measuring import Goal, Part, Series, ratios
 from benchmarks.revisions import ROOT, tree_of
 
-COMMANDS = {
-    "reproduce": ["reproduce", "--quick"],
-    "field": ["run", "field", "--quick"],
-    "tracker": ["run", "tracker", "--quick"],
-}
+OLD, OLD_NAME = "34ada81", "0.11.0"  # the last version whose settings were constants of programs
+COMMANDS = [["reproduce", "--quick"], ["run", "field", "--quick"], ["run", "tracker", "--quick"]]
+SHORT = [["run", "paper/figure_1a", "--quick"]]
 
 CHILD = """
-import json, sys, time
 from collections import Counter
 import jax.monitoring
 from driftbandits.cli.main import main
 
-counts, seconds = Counter(), Counter()
+counts = Counter()
 jax.monitoring.register_event_listener(lambda event, **_: counts.update([event]))
-
-def add(event, duration, **_):
-    counts[event] += 1
-    seconds[event] += duration
-
-jax.monitoring.register_event_duration_secs_listener(add)
-begin = time.perf_counter()
+jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: counts.update([event]))
 try:
     main()
 except SystemExit as stopped:
     assert not stopped.code, stopped.code
-took = time.perf_counter() - begin
-stages = {"tracing": "jaxpr_trace", "lowering": "jaxpr_to_mlir_module", "XLA": "backend_compile"}
-found = {name: seconds[f"/jax/core/compile/{stage}_duration"] for name, stage in stages.items()}
-asked, kept = "/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_hits"
-found |= {"programs": counts[asked] - counts[kept], "all": took}
-print(json.dumps(found))
+asked, loaded = "/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_hits"
+print(counts[asked] - counts[loaded])
 """
 
 
-def count(tree: Path, arguments: list[str]) -> dict[str, float]:
-    """What a command compiles, with the code of a tree."""
+def count(tree: Path, arguments: list[str]) -> int:
+    """The programs that a command compiles, with the code of a tree."""
     with tempfile.TemporaryDirectory() as folder:
-        surroundings = os.environ | {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": folder}
-        surroundings.pop("JAX_COMPILATION_CACHE_DIR", None)
-        command = [sys.executable, "-c", CHILD, *arguments, "--out", f"{folder}/results"]
+        environment = os.environ | {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": folder}
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         done = subprocess.run(
-            command, env=surroundings, cwd=folder, stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, "-c", CHILD, *arguments, "--out", f"{folder}/results"],
+            env=environment,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
         )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return int(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
-    parser.add_argument("revisions", nargs="*", help="older ones, as git knows them")
-    parser.add_argument("--only", choices=COMMANDS)
-    chosen = parser.parse_args()
-    with ExitStack() as stack:
-        trees = {name: stack.enter_context(tree_of(name)) for name in chosen.revisions}
-        for name in [chosen.only] if chosen.only else COMMANDS:
-            for revision, tree in (trees | {"this tree": ROOT}).items():
-                found = count(tree, COMMANDS[name])
-                print(
-                    f"{name}, {revision}: {found['programs']} programs; {found['all']:.0f} s, "
-                    f"tracing {found['tracing']:.0f}, lowering {found['lowering']:.0f}, "
-                    f"compiling or loading {found['XLA']:.0f}",
-                    flush=True,
-                )
-
-
-if __name__ == "__main__":
-    main()
+def programs(short: bool) -> Part:
+    """Programs compiled by each command, in both trees, and their ratio."""
+    series, goals = [], []
+    with tree_of(OLD) as old:
+        for arguments in SHORT if short else COMMANDS:
+            name = " ".join(arguments)
+            found = {}
+            for tree_name, tree in ((OLD_NAME, old), ("today", ROOT)):
+                found[tree_name] = [float(count(tree, arguments))]
+                series.append(Series(f"{name}, {tree_name}", found[tree_name], "programs"))
+                print(f"  {name}, {tree_name}: {found[tree_name][0]:.0f} programs", flush=True)
+            share = ratios(found["today"], found[OLD_NAME])
+            goals.append(Goal(f"{name}: programs, share of those of {OLD_NAME}", share, high=0.5))
+    return Part(
+        "Compiled programs",
+        series,
+        goals,
+        ["Each command ran once, with an empty cache: the count does not depend on the machine."],
+    )

@@ -1,4 +1,4 @@
-"""growth.png: the curves of growth.py."""
+"""docs/evidence/speed/growth.png: the curves that `python -m benchmarks growth memory` measured."""
 
 from pathlib import Path
 

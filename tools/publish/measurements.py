@@ -1,12 +1,11 @@
-"""Publishes the measurements of `python -m benchmarks`: benchmarks/results.md, docs and README."""
+"""Publishes the measurements of `python -m benchmarks` in docs/evidence/speed, docs and README."""
 
 import statistics
 import sys
 from collections.abc import Iterable
 
-from benchmarks.kept import PARTS, ROOT, SHORT, place, read, up_to_date
-from benchmarks.measuring import Goal, Part, Series
-from benchmarks.surroundings import code
+from benchmarks.kept import PARTS, ROOT, SHORT, place, read
+from benchmarks.measuring import Goal, Grid, Part, Series
 from tools.publish.growth_curves import draw
 from tools.publish.marks import with_table
 
@@ -35,20 +34,42 @@ def goal_table(goals: list[Goal]) -> str:
     return rows(head + [[g.what, *spread(g.values), g.rule, verdict(g)] for g in goals])
 
 
-def goals_table(parts: Iterable[Part]) -> str:
-    """Every goal of some parts in one table."""
-    head = [["what", "measured", "from, to", "goal", "reached"], ["---"] * 5]
+def grid_table(grid: Grid) -> str:
+    """Medians, with columns for cells of the same name."""
+    columns = list(next(iter(grid.rows.values())))
+    lines = [
+        [name, *(number(statistics.median(cells[column])) for column in columns)]
+        for name, cells in grid.rows.items()
+    ]
+    table = rows([[grid.unit, *columns], ["---"] * (1 + len(columns)), *lines])
+    return f"{grid.what[:1].upper()}{grid.what[1:]}:\n\n{table}"
+
+
+FEATURED = {  # how a goal begins: what it is called in the docs
+    "ucb: us": "`ucb`: us per pull, one core",
+    "thompson: us": "`thompson`: us per pull, one core",
+    "tracker, 10 arms: us per": "`tracker`: us per pull, one core",
+    "driftbandits, ucb: times faster than pymab": "`ucb`: times as fast as pymab, the next fastest",
+    "driftbandits, thompson: times faster than pymab": "`thompson`: times as fast as pymab",
+    "recurrent, 1 core: times faster than (a)": "`recurrent`: times as fast as eager PyTorch",
+    "recurrent, 1 core: times as long as (c)": "`recurrent`: times as long as bare C",
+    "neural_linear, 1 core: times faster": "`neural_linear`: times as fast as plain NumPy",
+    "Agent, thompson, no context: us": "an agent's decision and reward, `thompson`: us",
+    "Agent, tracker, no context: us": "an agent's decision and reward, `tracker`: us",
+    "compare, second process, today": "`driftbandits compare`, second call: times `import jax`",
+    "service, thompson, single: pairs": "service, `thompson`: pairs per second",
+    "service, thompson, batches of 100: pairs": "the same in batches of 100",
+}
+
+
+def headline(goals: list[Goal]) -> str:
+    """The figures that say most, as far as they were measured."""
     lines = []
-    for goal in (goal for part in parts for goal in part.goals if goal.rule):
-        middle, low, high = spread(goal.values)
-        lines.append([goal.what, middle, f"{low}, {high}", goal.rule, verdict(goal)])
-    return rows(head + lines) + "\n"
-
-
-def headline(goals: Iterable[Goal]) -> str:
-    """How many times faster, and the microseconds of small policies."""
-    chosen = [g for g in goals if "times faster" in g.what or "us per step" in g.what]
-    lines = [[g.what, *spread(g.values)[:1], " to ".join(spread(g.values)[1:])] for g in chosen]
+    for begin, name in FEATURED.items():
+        found = [goal for goal in goals if goal.rule and goal.what.startswith(begin)]
+        lines += [
+            [name, *spread(goal.values)[:1], " to ".join(spread(goal.values)[1:])] for goal in found
+        ]
     return rows([["", "median", "lowest to highest"], ["---"] * 3, *lines]) + "\n"
 
 
@@ -59,9 +80,7 @@ def verdict(goal: Goal) -> str:
 def section(part: Part, about: dict[str, str], main_machine: str) -> str:
     """Goals first; curves of many points are in the figure, not in a table."""
     short = [s for s in part.series if ", step " not in s.what]
-    made = f"{about['date']}; load of the machine before: {about['load']}."
-    if about["code"] != code():
-        made += f" Measured with older code: {ours_in(about)}."
+    made = f"{ours_in(about)}, {about['date']}; load of the machine before: {about['load']}."
     if about["machine"] != main_machine:
         made += f" On another machine: {about['machine']}."
     pieces = [f"## {part.title}", made]
@@ -69,6 +88,7 @@ def section(part: Part, about: dict[str, str], main_machine: str) -> str:
         pieces.append(goal_table(part.goals))
     if short:
         pieces.append(series_table(short))
+    pieces += map(grid_table, part.grids)
     if part.notes:
         pieces.append("\n".join(f"- {note}" for note in part.notes))
     return "\n\n".join(pieces)
@@ -83,9 +103,10 @@ def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool)
     about = max((about for _, about in parts), key=lambda about: about["date"])
     pieces = [
         "# How fast it is",
-        "Written by `make bench`. Absolute times mean little on a shared machine; contestants take "
-        "turns, and a ratio is one of neighbours in time: its median over the repeats is held "
-        "against the goal, with the lowest and the highest beside it.",
+        "`make bench` measures and writes this page; [Performance](../../explanation/"
+        "performance.md) explains it. Absolute times mean little on a shared machine, so "
+        "programs take turns and ratios compare neighbours in time. A goal is reached if the "
+        "median over the repeats meets it.",
         f"Machine: {about['machine']}.",
         f"Versions: {about['versions']}.",
     ]
@@ -99,25 +120,23 @@ def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool)
 def write(short: bool) -> None:
     """The page, from all parts there are; the curves, if both of theirs are there."""
     done = {name: read(name, short) for name in PARTS if place(name, short).exists()}
-    folder = SHORT if short else ROOT / "benchmarks"
+    folder = SHORT if short else ROOT / "docs" / "evidence" / "speed"
     figure = {"growth", "memory"} <= set(done)
     if figure:
         draw(done["growth"][0], done["memory"][0], folder / "growth.png")
-    target = folder / "results.md"
+    target = folder / "README.md"
     target.write_text(page(list(done.values()), figure=figure, short=short))
     print(f"written: {target.relative_to(ROOT)}")
-    if not short and all(up_to_date(name, short) for name in PARTS):
+    if not short:
         publish([part for part, _ in done.values()])
 
 
 def publish(parts: list[Part]) -> None:
-    """The goals in the docs, and some of them in the README."""
-    target = ROOT / "docs" / "explanation" / "performance.md"
-    target.write_text(with_table(target.read_text(), "goals", goals_table(parts)))
-    readme = ROOT / "README.md"
-    best = headline([goal for part in parts for goal in part.goals])
-    readme.write_text(with_table(readme.read_text(), "speed", best))
-    print(f"written: {target.relative_to(ROOT)} and the table in {readme.name}")
+    """The headline figures, in the docs and in the README."""
+    table = headline([goal for part in parts for goal in part.goals])
+    for target in (ROOT / "docs" / "explanation" / "performance.md", ROOT / "README.md"):
+        target.write_text(with_table(target.read_text(), "speed", table))
+        print(f"written: the table in {target.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
