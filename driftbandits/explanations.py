@@ -163,7 +163,7 @@ def example(name: str, table: str) -> list[str]:
         "Compare it with other policies:" if table == "POLICIES" else "Compare policies on it:",
         "\n".join(["```python", *python, "```"]),
         "The same on the command line:",
-        f"```sh\ndriftbandits compare -e {shell} {chosen} --horizon 2000 --runs 8\n```",
+        f"```sh\ndriftbandits compare -e {shell} {chosen} -T 2000 -n 8\n```",
     ]
 
 
@@ -189,4 +189,6 @@ def related(name: str) -> str:
     """The others of the same use."""
     use = use_of(name)
     others = ", ".join(f"`{other}`" for other in use.names if other != name)
-    return f"{use.title}: {others}." if others else "All others: `driftbandits list policies`."
+    if not others:
+        return "All others: `driftbandits list policies`."
+    return f"For the same use ({use.title[0].lower()}{use.title[1:]}): {others}."

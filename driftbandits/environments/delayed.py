@@ -27,8 +27,8 @@ from driftbandits import check
 from driftbandits.choice import construct, parse
 from driftbandits.core import Delay, Environment, Key
 
-LATEST = 100_000  # steps; every run keeps the tickets of so many pulls
-LONGEST = 20  # means: one reward in 500 million takes longer
+LATEST = 100_000  # steps; every run stores the tickets of that many pulls
+LONGEST = 20  # means; one reward in 500 million takes longer
 
 
 def delayed(environment: Environment, delay: Any) -> Environment:
@@ -55,7 +55,7 @@ def constant(*, steps: int = 100, share: float = 0.0) -> Delay:
 
 
 def geometric(*, mean: float = 100.0, share: float = 0.0) -> Delay:
-    """The number of steps is geometric, from 0 on."""
+    """Each reward after a geometric number of steps, which may be 0."""
     check.positive(mean=mean)
     if mean > LATEST / LONGEST:
         check.fail("mean", f"at most {LATEST // LONGEST}", mean)
@@ -70,7 +70,7 @@ def geometric(*, mean: float = 100.0, share: float = 0.0) -> Delay:
 
 
 def never(*, share: float = 1.0) -> Delay:
-    """At once or not at all."""
+    """Each reward at once, or never."""
     return constant(steps=0, share=share)
 
 

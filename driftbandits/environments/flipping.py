@@ -55,7 +55,7 @@ def flipping(*, num_arms: int = 10, every: int = 1000) -> Environment:
 
 
 def swapped(theta: Array) -> Array:
-    """The best has the worst one's mean, and the other way round."""
+    """The means with the best and the worst swapped."""
     arms = jnp.arange(theta.size)
     best, worst = jnp.argmax(theta), jnp.argmin(theta)
     return jnp.where(arms == best, jnp.min(theta), jnp.where(arms == worst, jnp.max(theta), theta))

@@ -73,7 +73,7 @@ def drawn_coefficients(num_arms: int, context_dim: int) -> Callable[[Key], Linea
 
 
 def on_sphere(key: Key, shape: tuple[int, ...]) -> Array:
-    """Points of the unit sphere, one per row, all places alike."""
+    """Points drawn uniformly from the unit sphere, one per row."""
     return unit(jax.random.normal(key, shape))
 
 

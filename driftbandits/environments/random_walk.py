@@ -61,5 +61,5 @@ def random_walk(*, num_arms: int = 10, step: float = 0.01) -> Environment:
 
 
 def reflect(value: Array) -> Array:
-    """Into [0, 1], by mirrors at both ends."""
+    """Reflects a value at 0 and 1 into [0, 1]."""
     return 1 - jnp.abs(1 - value % 2)

@@ -31,7 +31,7 @@ from driftbandits.environments.bernoulli import no_context
 from driftbandits.numerics.eras import best_arm
 
 LAWS = ("step", "geometric", "power")
-LONGEST = 10**9  # twice as many pulls can still be counted
+LONGEST = 10**9  # int32 can count twice as many pulls
 
 
 class RottingState(NamedTuple):
@@ -107,7 +107,7 @@ def gaussian_arms(
     advance: Callable[[State, Array], State],
     era: Callable[[State], Array] | None = None,
 ) -> Environment:
-    """Arms whose means, in [0, 1], follow from the state; all are available and pay with noise."""
+    """Gaussian arms, always available, whose means in [0, 1] follow from the state."""
 
     def observe(key: Key, state: State) -> Observation:
         return no_context(num_arms)

@@ -27,7 +27,7 @@ from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
 from driftbandits.environments.bernoulli import no_context, toss
 from driftbandits.numerics.eras import best_arm
 
-LONGEST = 10**6  # float32 can still tell its neighbours apart
+LONGEST = 10**6  # float32 can still tell neighbouring steps apart
 
 
 class SeasonalState(NamedTuple):

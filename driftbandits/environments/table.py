@@ -67,7 +67,7 @@ def table(
 
 
 def replay(rows: Table, *, shuffled: bool = False) -> Environment:
-    """Row by row, and from the first one again."""
+    """An environment that replays the rows, and starts again after the last."""
     spec, length = spec_of(rows), len(rows.rewards)
 
     def init(key: Key) -> TableState:

@@ -1,4 +1,4 @@
-"""Files with tables of rewards: where they are, whether they have changed, and what they hold.
+"""Files with tables of rewards: where they are, whether they have changed, what they contain.
 
 Relative paths start at the working directory. The data sets of river (BSD-3-Clause) are
 
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 
 def spec_of(table: Table) -> BanditSpec:
-    """The range is that of the numbers, the noise the largest deviation of an arm's."""
+    """The problem: the range of the numbers, and the largest standard deviation of an arm."""
     low, high = float(table.rewards.min()), float(table.rewards.max())
     high = high if high > low else low + 1
     noise = float(table.rewards.std(axis=0, dtype=np.float64).max()) or (high - low) / 2
@@ -50,20 +50,20 @@ def stamp_of_file(file: str) -> tuple[object, ...]:
     try:
         path = path_of(file).resolve()
         status = path.stat()
-    except (OSError, ValueError):  # it will be refused with a reason where it is read
+    except (OSError, ValueError):  # reading it will fail with a reason
         return (Path.cwd(),)
     return path, status.st_mtime_ns, status.st_size
 
 
 def path_of(file: Any) -> Path:
-    """The file that a setting `file` means."""
+    """The path of the file that a setting `file` names."""
     if not isinstance(file, str) or not file:
         check.fail("file", "the name of a file, or river:<name>", file)
     if not file.startswith(RIVER):
         return existing(Path(file), "a CSV or Parquet file that can be read")
     name = file.removeprefix(RIVER)
     check.known(f"the name after {RIVER}", name, RIVER_FILES)
-    package = importlib.util.find_spec("river")  # to import it would take seconds
+    package = importlib.util.find_spec("river")  # importing it would take seconds
     if package is None or package.origin is None:
         raise check.InputError(needs(f"file={file}", "data"))
     path = Path(package.origin).parent / "datasets" / RIVER_FILES[name]
@@ -73,7 +73,7 @@ def path_of(file: Any) -> Path:
 def existing(path: Path, rule: str) -> Path:
     try:
         found = path.is_file()
-    except (OSError, ValueError):  # a folder that may not be entered, a name that cannot be one
+    except (OSError, ValueError):  # a folder without access, or an invalid name
         found = False
     if not found:
         check.fail("file", rule, str(path))

@@ -1,7 +1,7 @@
 """Reading tables of rewards: CSV, Parquet, or a data set that comes with the package river.
 
-A table has a row per step and named columns of numbers. Of the environments only
-this module needs Polars, so it is imported when a table is read.
+A table has a row per step and named columns of numbers. Among the environments only this module
+needs Polars, so it is imported when a table is read.
 """
 
 import io
@@ -15,7 +15,7 @@ import polars as pl
 from driftbandits import check
 from driftbandits.environments.table_file import RIVER, Table, path_of
 
-Columns = str | list[str] | None  # a prefix of names, names, or what the table proposes
+Columns = str | list[str] | None  # a prefix of names, names, or the table's default
 
 
 class Frame(NamedTuple):
@@ -76,7 +76,7 @@ def image_segments(path: Path) -> Frame:
 
 
 def read_csv(path: Path) -> pl.DataFrame:
-    """All columns as text, so that a cell that is no number can be named."""
+    """All columns as text, so that an error can name a cell that is not a number."""
     frame = parsed(path, lambda: pl.read_csv(path, infer_schema=False))
     if frame.columns and all(is_number(name) for name in frame.columns):
         check.fail("file", "a table whose first line names its columns", str(path))
@@ -121,12 +121,12 @@ def chosen(setting: str, wanted: Any, names: list[str]) -> list[str]:
 
 
 def holds_numbers(column: pl.Series) -> bool:
-    """Whether any cell is a number: a column of nothing but text or dates is no arm."""
+    """Whether any cell is a number: a column of only text or dates is not an arm."""
     return as_numbers(column).count() > 0
 
 
 def as_numbers(column: pl.Series) -> pl.Series:
-    """In float64; nothing where a cell is no number."""
+    """As float64; null where a cell is not a number."""
     if column.dtype == pl.String:
         return column.str.strip_chars().cast(pl.Float64, strict=False)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:

@@ -28,7 +28,7 @@ from driftbandits.environments.rotting import gaussian_arms
 from driftbandits.numerics.eras import best_arm
 
 THEN = ("turn", "hold")
-LONGEST = 10**9  # the way there and back can still be counted
+LONGEST = 10**9  # int32 can count the way there and back
 
 
 class TrendingState(NamedTuple):

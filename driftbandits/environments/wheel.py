@@ -42,7 +42,7 @@ def wheel(*, delta: float = 0.5) -> Environment:
 
 
 def wheel_seen_as(delta: float, view: Callable[[Array, Array], Array]) -> Environment:
-    """A Wheel whose quadrants are those of `view(time, context)`; the learner sees the context."""
+    """A Wheel whose quadrants are those of `view(time, context)`; the policy sees the context."""
 
     def init(key: Key) -> WheelState:
         return WheelState(jnp.zeros((), jnp.int32))

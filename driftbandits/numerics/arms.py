@@ -13,13 +13,13 @@ from driftbandits.numerics.made_again import arm_or_known
 
 
 def require_some(available: Array) -> None:
-    """Refuses a mask without a single arm (where it can be looked at: not while tracing)."""
+    """Rejects a mask without any arm; while tracing the values are not known and not checked."""
     if not isinstance(available, jax.core.Tracer) and not np.asarray(available).any():
         check.fail("available", "true for at least one arm", available.tolist())
 
 
 def uniform_probabilities(available: Array) -> Array:
-    """The same for every available arm."""
+    """The same probability for every available arm."""
     require_some(available)
     return available / jnp.sum(available)
 
@@ -39,29 +39,29 @@ def softmax_probabilities(logits: Array, available: Array) -> Array:
 
 
 def with_exploration(probabilities: Array, share: float, available: Array) -> Array:
-    """A uniform arm with the probability `share`, else one by `probabilities`."""
+    """A uniform arm with probability `share`, else one drawn from `probabilities`."""
     return (1 - share) * probabilities + share * uniform_probabilities(available)
 
 
 class Scan(NamedTuple):
-    """Where `draw_place` is on its way along the arms."""
+    """The state of `draw_place` while it goes through the arms."""
 
     mass: Array  # () float32, of all arms so far
     arm: Array  # () int32, the next one
     last: Array  # () int32, the last one that has any mass
-    chosen: Array  # () int32, how many did not reach the level
+    chosen: Array  # () int32, arms whose cumulative mass is below the level
 
 
 def draw(key: Key, probabilities: Array) -> Array:
-    """One arm, or that of a decision that is made again."""
+    """One arm, or the known arm of a decision that is replayed."""
     return arm_or_known(draw_place(key, probabilities))
 
 
 def draw_place(key: Key, probabilities: Array) -> Array:
-    """One place, by one uniform number; never one of probability zero.
+    """One index, drawn with one uniform number; never one with probability zero.
 
-    Rounding may take the level past the last mass; then it is the last place that has any.
-    Probabilities that are NaN or all zero give the place -1, which the simulator refuses.
+    If rounding takes the level past the total mass, the last index with any mass is drawn.
+    Probabilities that are NaN or all zero give -1, which the simulator rejects.
     """
     total = jnp.sum(probabilities)
     level = jax.random.uniform(key) * total
@@ -71,7 +71,7 @@ def draw_place(key: Key, probabilities: Array) -> Array:
         last = jnp.where(mass > 0, scan.arm, scan.last)
         return Scan(cumulative, scan.arm + 1, last, scan.chosen + (cumulative <= level)), None
 
-    # One kernel where the arms are few; jnp.cumsum would cost more than all the rest of a step.
+    # One kernel if there are few arms; jnp.cumsum would cost more than the rest of a step.
     zero = jnp.int32(0)
     start = Scan(jnp.zeros(()), zero, zero, zero)
     end, _ = jax.lax.scan(add_arm, start, probabilities, unroll=16)

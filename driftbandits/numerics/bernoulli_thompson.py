@@ -1,6 +1,6 @@
-"""Thompson sampling of Bernoulli arms: a mean from each Beta posterior, the highest is pulled.
+"""Thompson sampling of Bernoulli arms: draw a mean from each Beta posterior, pull the highest.
 
-Rewards that are not 0 or 1 are clipped to their range, scaled to [0, 1] and turned into a win with
+Rewards other than 0 and 1 are clipped to their range, scaled to [0, 1] and turned into a win with
 that probability: Agrawal & Goyal (2012), "Analysis of Thompson sampling", algorithm 2.
 """
 
@@ -26,9 +26,9 @@ class Toss(NamedTuple):
 
 
 def choose_arm(key: Key, wins: Array, losses: Array, available: Array) -> Decision:
-    """The arm whose mean, drawn from Beta(1 + wins, 1 + losses), is highest; counts may be broken.
+    """The arm whose mean, drawn from Beta(1 + wins, 1 + losses), is highest.
 
-    Its ticket is a `Toss`.
+    Counts need not be whole numbers. The ticket of the decision is a `Toss`.
     """
     require_some(available)
     odds_key, level_key = jax.random.split(key)

@@ -4,9 +4,9 @@
     G = prod_j F_j, the distribution of the maximum
 
 by Gauss-Legendre quadrature on a few cells (cells.py) that cover the maximum. The F_j are
-integrated along on the same cells by collocation, from the mass below the first cell on, which each
-arm integrates on points of its own. So the work is proportional to the number of arms. Densities
-need no normalisation.
+integrated on the same cells by collocation, starting from the mass below the first cell, which is
+integrated for each arm on its own points. So the work is proportional to the number of arms.
+Densities need not be normalised.
 """
 
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from driftbandits.numerics.cells import CELLS, Scores, cells_of_maximum, sum_bef
 
 ORDER = 4
 OWN_POINTS = 16
-LEAST = 1e-20  # F of a score that is never that low; its inverse is still finite
+LEAST = 1e-20  # least F, so that its inverse is finite
 
 
 def gauss(order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ OWN, OWN_WEIGHTS = (v.astype(np.float32) for v in gauss(OWN_POINTS))
 def best_arm_probabilities(scores: Scores, rounds: int = 1) -> Array:
     """P(best) of every arm, zero for those not available.
 
-    `rounds` is how often the cells are shared out: more than once where tails are long.
+    `rounds` is how often the cells are redistributed: more than once if tails are long.
     """
     edges = cells_of_maximum(scores, rounds)
     widths = edges[1:] - edges[:-1]
@@ -100,7 +100,7 @@ def best_score_probabilities(
             return scales * np.float32(np.sqrt(square))
         return scales * jnp.sqrt(freedom * jnp.expm1(jnp.minimum(square / freedom, 80.0)))
 
-    # Seen from the arm whose lower end is highest, float32 tells its rivals apart.
+    # Relative to the arm with the highest lower end, float32 can tell its rivals apart.
     lower, upper = -reach(LOWEST), reach(HIGHEST)
     centres -= centres[jnp.argmax(jnp.where(available, centres + lower, -jnp.inf))]
     scores = Scores(centres, scales, lower, upper, available, log_density, normal_score)

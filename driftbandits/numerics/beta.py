@@ -1,12 +1,12 @@
-"""Beta posteriors of Bernoulli arms, seen through the angle whose squared sine is the mean.
+"""Beta posteriors of Bernoulli arms, as functions of the angle whose squared sine is the mean.
 
     theta = asin(sqrt(x)):   log density = A log sin(theta) + B log cos(theta) + constant,
     A = 2a - 1, B = 2b - 1;  highest at tan(theta)^2 = A / B, with curvature of at least A + B
 
 In this angle every Beta density with a, b >= 1 has tails that fall at least as fast as a normal's
-of variance 1 / (A + B), so a few points cover it, be it flat or as narrow as after ten million
-pulls. Angles are seen from an arm that may be the best: the difference of two modes is exact where
-the modes themselves would be rounded by a thousandth of such a width.
+of variance 1 / (A + B), so a few points cover it, whether it is flat or as narrow as after ten
+million pulls. Angles are relative to an arm that may be the best: the difference of two modes is
+exact where the modes themselves would be rounded by a thousandth of such a width.
 """
 
 import jax

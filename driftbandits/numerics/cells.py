@@ -1,15 +1,15 @@
 """Cells that cover the maximum of independent scores: few, whatever the number of arms.
 
-Every arm has its bulk between a lower and an upper end. Below the highest of all lower ends no
-score is the best. So every arm that matters has its bulk on both sides of that point, and what lies
-a distance d above it is at least about d / 10 wide: cells that grow in proportion to d see it all.
+Every arm has its bulk between a lower and an upper end. No score below the highest of all lower
+ends is the best. So the bulk of every arm that matters contains that point, and an arm that reaches
+a distance d above it is at least about d / 10 wide: cells that grow in proportion to d resolve it.
 
-Then the cells are shared out anew, by how far each reaches
+Then the cells are redistributed by how much each covers
 
     in normal scores z of the arm that changes most, so that the narrowest density is resolved;
-    in y = -log(-log G), G = prod_j F_j, which any maximum runs through alike (Gumbel).
+    in y = -log(-log G), G = prod_j F_j, through which every maximum runs evenly (Gumbel).
 
-For this F_j = Phi(z_j) will do. Cells where G is next to nothing are dropped.
+For this the approximation F_j = Phi(z_j) is enough. Cells where G is almost zero are dropped.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ import numpy as np
 from jax import Array
 
 CELLS = 32
-EVEN = 0.05  # what a cell gets in any case: tails are integrated, too
-FURTHEST = 5.0  # normal score of the places where an arm's density stops to matter
-NOTHING, EVERYTHING = -5.5, 12.0  # y where G is next to nothing (with z that are rough), or to 1
+EVEN = 0.05  # the least demand of a cell, so that tails are integrated, too
+FURTHEST = 5.0  # normal score beyond which an arm's density does not matter
+NOTHING, EVERYTHING = -5.5, 12.0  # y where G is almost 0 (for rough z), or almost 1
 
 
 class Scores(NamedTuple):
@@ -39,12 +39,12 @@ class Scores(NamedTuple):
 
 
 def cells_of_maximum(scores: Scores, rounds: int) -> Array:
-    """(CELLS + 1,) edges; below the first of them the maximum is next to never."""
+    """(CELLS + 1,) edges; the maximum is almost never below the first of them."""
     return jax.lax.fori_loop(0, rounds, lambda _, x: shared_out(scores, x), growing_cells(scores))
 
 
 def growing_cells(scores: Scores) -> Array:
-    """Edges from the highest lower end on, first as narrow as the narrowest arm, then growing."""
+    """Edges from the highest lower end up, first as narrow as the narrowest arm, then growing."""
     ends = scores.centres + scores.upper
     available = scores.available
     start = jnp.max(scores.centres + scores.lower, where=available, initial=-jnp.inf)

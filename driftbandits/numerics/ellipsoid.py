@@ -36,11 +36,11 @@ def reward_width(spec: BanditSpec) -> float:
 def radius_of(
     spec: BanditSpec, delta: float | None, precision: float
 ) -> Callable[[Array], Array | float]:
-    """The radius above by n, S being the width of the reward range; without delta it is S alone.
+    """The radius as a function of n, with the width of the reward range as S; only S without delta.
 
     Args:
-        spec: of the problem.
-        delta: chance that the bound of an arm fails.
+        spec: The problem.
+        delta: Probability that the bound of an arm fails.
         precision: lambda.
     """
     norm = reward_width(spec)

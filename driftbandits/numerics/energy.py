@@ -18,7 +18,7 @@ from driftbandits.numerics.arms import softmax_probabilities
 
 
 def mean_energy(logits: Array, available: Array) -> Array:
-    """sum_i p_i z_i over the available arms (the mean energy with its sign turned); z is finite."""
+    """sum_i p_i z_i over the available arms (minus the mean energy); z is finite."""
     probabilities = softmax_probabilities(logits, available)
     return jnp.sum(probabilities * logits)
 

@@ -16,7 +16,7 @@ def best_arm(means: Callable[[State], Array]) -> Era:
 
 
 def era_of_inner(environment: Environment) -> Era | None:
-    """That of an environment whose state is the field `inner` of a transformed one's state."""
+    """The era of an environment whose state is the field `inner` of a transformed state."""
     era = environment.era
     if era is None:
         return None

@@ -1,11 +1,11 @@
 """Exponential weights that learn from the pulled arm alone: what the Exp3 family shares.
 
     p_k = (1 - gamma) w_k / sum_j w_j + gamma / A,   over the A available arms
-    x' = x / p_a for the pulled arm a, x the reward's share of its range;   w_a *= exp(gamma x' / K)
+    x' = x / p_a for the pulled arm a, x the reward scaled to [0, 1];   w_a *= exp(gamma x' / K)
 
 Auer, Cesa-Bianchi, Freund & Schapire (2002), "The nonstochastic multiarmed bandit problem". Weights
-are kept as logarithms with the highest at 0, so that they never overflow; probabilities and updates
-depend on their ratios alone. The exponent is at most A / K <= 1, since p_a >= gamma / A.
+are stored as logarithms with the highest at 0, so they never overflow; probabilities and updates
+depend only on their ratios. The exponent is at most A / K <= 1, since p_a >= gamma / A.
 """
 
 import math
@@ -36,7 +36,7 @@ def exp3_gamma(num_arms: int, horizon: int) -> float:
 
 
 def choose_by_weight(key: Key, log_weights: Array, gamma: float, available: Array) -> Decision:
-    """Its ticket is an `Exp3Ticket`."""
+    """Draws an arm; the ticket of the decision is an `Exp3Ticket`."""
     by_weight = softmax_probabilities(log_weights, available)
     probabilities = with_exploration(by_weight, gamma, available)
     arm = draw(key, probabilities)

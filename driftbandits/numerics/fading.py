@@ -1,7 +1,7 @@
 """Evidence that fades with every decision.
 
-A reward counts from the moment of its pull, so that one that comes late weighs as much as if it
-had come at once, and evidence fades also where rewards get lost.
+A reward counts from the moment of its pull: a late one weighs as much as if it had arrived at once,
+and evidence fades even if rewards get lost.
 """
 
 import jax.numpy as jnp
@@ -16,5 +16,5 @@ def check_discount(discount: float) -> None:
 
 
 def faded(discount: float, now: Array, pulled: Array) -> Array:
-    """What is left of a reward's weight; both are numbers of decisions made until then."""
+    """What is left of a reward's weight; both times are numbers of decisions."""
     return jnp.float32(discount) ** (now - pulled).astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""Gamma variates by rejection, with so few rejections that a whole block of runs goes together.
+"""Gamma variates by rejection, with so few rejections that a block of runs is drawn together.
 
     d = a - 1/3;  y = x / sqrt(9 d), x ~ N(0, 1);   take d (1 + y)^3
     with probability exp(3 d (log(1 + y) - y + y^2 / 2 - y^3 / 3)), which is 0.95 or more on average
@@ -14,16 +14,16 @@ from jax import Array
 from driftbandits.core import Key
 from driftbandits.numerics import random_keys
 
-LANES = 8  # a core takes so many numbers at a time; what is left over costs as much again
+LANES = 8  # numbers that a core processes at a time; a remainder costs as much as a full set
 NEVER_REFUSED = 1e6
-ENOUGH = 1000  # attempts beyond one each; it ends the loop where a shape is not a number
+ENOUGH = 1000  # extra attempts, so that the loop ends if a shape is NaN
 
 
 def sample_log_gamma(key: Key, shapes: Array) -> Array:
     """The logarithm of one Gamma variate for each of some shapes a, all at least 1.
 
-    What is refused is proposed anew one by one: in a block of runs that is less work than to
-    propose everything again.
+    Rejected proposals are repeated one by one, which in a block of runs is less work than to repeat
+    all of them.
     """
 
     def refused(carry: tuple[Array, Array]) -> Array:
@@ -44,7 +44,7 @@ def sample_log_gamma(key: Key, shapes: Array) -> Array:
 
 
 def propose(key: Key, shape: Array) -> Array:
-    """One proposal for each shape: the logarithm of the variate, or NaN where it is refused."""
+    """One proposal for each shape: the logarithm of the variate, or NaN where it is rejected."""
     d = shape - 1 / 3
     x, waiting = normal_and_exponential(key, shape.shape)
     y = x * jax.lax.rsqrt(9 * d)
@@ -53,7 +53,7 @@ def propose(key: Key, shape: Array) -> Array:
 
 
 def normal_and_exponential(key: Key, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """One of each, from the two words of one hash."""
+    """A normal and an exponential number from the two words of one hash."""
     first, second = (odd_number(word) for word in random_keys.two_words(key, shape))
     return jnp.sqrt(2.0) * jax.lax.erf_inv(first * 2**-23 - 1), -jnp.log(second * 2**-24)
 

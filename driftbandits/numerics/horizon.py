@@ -1,4 +1,4 @@
-"""The horizon, for settings that theory makes depend on it."""
+"""The horizon, for settings that depend on it in theory."""
 
 import math
 
@@ -8,7 +8,7 @@ UNKNOWN = 10_000
 
 
 def horizon_of(spec: BanditSpec) -> int:
-    """As the problem tells, or 10,000 pulls where it does not."""
+    """The horizon of the problem, or 10,000 pulls if it is unknown."""
     return spec.horizon or UNKNOWN
 
 

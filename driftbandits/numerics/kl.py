@@ -10,7 +10,7 @@ from jax.scipy.special import xlogy
 
 STEPS = 3
 LEAST_MEAN = 1e-30
-LEAST_LEVEL = 1e-10  # it is 0 after the first reward
+LEAST_LEVEL = 1e-10  # the level is 0 after the first reward
 
 
 def bernoulli_entropy(p: Array) -> Array:
@@ -21,9 +21,9 @@ def bernoulli_entropy(p: Array) -> Array:
 def upper_score(mean: Array, level: Array) -> Array:
     """-ln(1 - q) of the highest q with kl(mean, q) <= level.
 
-    It orders the arms as q does, and tells them apart where float32 rounds q to 1. Newton's method
-    in u = ln((1 - p) / (1 - q)), in which kl is convex: three steps from a start above the root
-    reach what float32 can tell apart.
+    It orders the arms as q does, and still differs where float32 rounds q to 1. Newton's method in
+    u = ln((1 - p) / (1 - q)), in which kl is convex: three steps from a start above the root reach
+    the precision of float32.
     """
     level = jnp.maximum(level, LEAST_LEVEL)
     p = jnp.maximum(mean, LEAST_MEAN)
@@ -35,7 +35,7 @@ def upper_score(mean: Array, level: Array) -> Array:
         return u - (divergence - level) * (p + gap) / gap
 
     above = level / rest + jnp.sqrt(2 * level * p / rest)
-    # As a loop: XLA would compute steps written in a row anew wherever they are read.
+    # As a loop: XLA would recompute unrolled steps wherever they are read.
     u = jax.lax.fori_loop(0, STEPS, newton, above)
     certain = jnp.finfo(jnp.float32).max  # q = 1
     return jnp.where(mean < 1, u - jnp.log1p(-p), certain)

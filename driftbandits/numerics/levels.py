@@ -2,8 +2,8 @@
 
     w_0 = 1, w_{j+1} = ceil(ratio * w_j)
 
-A level has a finished window and a pending one that takes over when it is full, so its sum may be
-as old as w_j - w_{j-1} pulls of the arm. Memory and time per reward grow with log t.
+A level has a finished window and a pending one that replaces it when full, so its sum may be
+w_j - w_{j-1} pulls of the arm old. Memory and time per reward grow with log t.
 
 Seznec et al. (2019), "Rotting bandits are no harder than stochastic ones", appendix.
 """
@@ -57,8 +57,9 @@ def add_to_arm(
 ) -> tuple[Array, Array, Array]:
     """One arm's levels after one more reward.
 
-    A full pending window becomes the finished one and goes on from the next shorter pending one,
-    which holds the newest rewards. A level starts when the one before it is first full.
+    A full pending window becomes the finished one and continues from the next shorter pending one,
+    which holds the newest rewards. A level starts when the one before it is full for the first
+    time.
     """
     first = jnp.arange(windows.size) == 0
     started = first | (counts > 0)

@@ -2,8 +2,8 @@
 
     precision P_k = lambda I + sum z z';   mean mu_k = P_k^-1 sum r z
 
-kept as mean and covariance, updated by each residual. That loses no digits where rewards are large
-beside their noise, as sums of squares would in float32.
+stored as mean and covariance, updated by each residual. That loses no digits if rewards are large
+compared to their noise, as sums of squares would in float32.
 """
 
 from collections.abc import Callable
@@ -59,11 +59,11 @@ def fit_arm(
     """One arm's mean and covariance from all data at once, and its weighted squares of residuals.
 
     Args:
-        rows: takes the index of a block of data to features (n, dim) and rewards (n,);
-            rows of zeros do not count.
-        blocks: how many there are.
-        dim: features.
-        precision: of the prior.
+        rows: Maps the index of a block of data to features (n, dim) and rewards (n,); rows of
+            zeros do not count.
+        blocks: Number of blocks.
+        dim: Number of features.
+        precision: Precision of the prior.
     """
 
     def add_moments(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -78,7 +78,7 @@ def fit_arm(
     information, moment = jax.lax.fori_loop(0, blocks, add_moments, start)
     covariance = inverse(information)
     mean = covariance @ moment
-    mean += covariance @ (moment - information @ mean)  # once more, for the digits lost
+    mean += covariance @ (moment - information @ mean)  # one step of refinement, for lost digits
     squares = jax.lax.fori_loop(0, blocks, add_squares, precision * mean @ mean)
     return mean, covariance, squares
 
@@ -86,9 +86,9 @@ def fit_arm(
 def inverse(matrix: Array) -> Array:
     """Of a symmetric positive definite matrix, by Gauss-Jordan elimination in place.
 
-    JAX's batched calls of LAPACK wait for XLA's threads; two blocks at a time have been seen to
-    wait for each other for ever. Inverting by halves would be faster, but loses the digits that
-    features of very different sizes need.
+    JAX's batched calls of LAPACK wait for XLA's threads, and two blocks at a time have been seen to
+    deadlock. Inverting by halves would be faster, but loses the digits that features of very
+    different sizes need.
     """
     rows = jnp.arange(matrix.shape[0])
 

@@ -1,9 +1,9 @@
-"""A decision that was made before is made again, with the arm that was drawn then.
+"""Replays a decision with the arm that was drawn then.
 
-Where `act` is traced inside `making_again`, everything that chooses an arm gives the known one. So
-the policy's state and its ticket are those of a policy whose draw came out as that arm, with all
-arms that were available. What is divided by the arm's probability takes the one it was drawn with:
-only so are such estimates right on average.
+If `act` is traced inside `making_again`, everything that chooses an arm returns the known one. So
+the policy's state and ticket are those of a policy that drew that arm from all available arms.
+Estimates that divide by the arm's probability use the one it was drawn with; otherwise they would
+be biased.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from jax import Array
 
 
 class Made(NamedTuple):
-    """What is known of a decision; on the host, of many."""
+    """What is known of a decision; on the host, of several."""
 
     arm: Any  # () int32
     probability: Any  # () float32, with which it was drawn
@@ -26,7 +26,7 @@ known: ContextVar[Made | None] = ContextVar("made_before", default=None)
 
 @contextmanager
 def making_again(made: Made | None) -> Iterator[None]:
-    """None makes a new decision."""
+    """Replays the given decision inside the block; None makes a new one."""
     token = known.set(made)
     try:
         yield

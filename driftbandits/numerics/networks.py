@@ -1,4 +1,4 @@
-"""The layers that the neural policies are made of, with PyTorch's conventions.
+"""The layers of the neural policies, with PyTorch's conventions.
 
 r = s(W_ir x + b_ir + W_hr h + b_hr)        z = s(W_iz x + b_iz + W_hz h + b_hz)
 n = tanh(W_in x + b_in + r * (W_hn h + b_hn))          h' = (1 - z) * n + z * h
@@ -43,7 +43,7 @@ def init_gru(key: Key, inputs: int, hidden: int) -> Gru:
 
 
 def affine(layer: Affine, x: Array) -> Array:
-    """Of a vector, or of every column of a matrix."""
+    """The layer's output for a vector, or for every column of a matrix."""
     bias = layer.bias if x.ndim == 1 else layer.bias[:, None]
     return layer.weights @ x + bias
 
@@ -59,7 +59,10 @@ def gru(layer: Gru, x: Array, h: Array) -> Array:
 
 
 def dropout_masks(key: Key, share: float | None, shape: tuple[int, ...]) -> Array:
-    """Inverted dropout as factors: 1 / share for the share that is kept, or 0; None keeps all."""
+    """Inverted dropout as factors: 1 / share for the share of units that stay, else 0.
+
+    None drops nothing.
+    """
     if share is None:
         return jnp.ones(shape)
     return computed_once(lambda: jax.random.bernoulli(key, share, shape) / share)

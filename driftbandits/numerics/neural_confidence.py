@@ -1,4 +1,4 @@
-"""How sure a network is of every arm's reward, by the gradient of its output.
+"""How certain a network is of every arm's reward, from the gradient of its output.
 
     f_k(x) = sum_j v_j max(0, w_kj' x);  g_k = gradient of f_k in all weights
     sigma_k^2 = precision * variance * sum g_k^2 / U;  U = precision + sum of g^2 over the pulls
@@ -68,7 +68,7 @@ def confidence_learner(
     batch: int,
     learning_rate: float,
 ) -> Learner:
-    """What the policies by such a network share; they document the settings."""
+    """What the policies with such a network share; they document the settings."""
     check.integer(hidden=hidden, memory=memory, train_every=train_every, batch=batch)
     check.integer(at_least=0, train_steps=train_steps)
     check.positive(precision=precision, learning_rate=learning_rate)
@@ -102,7 +102,7 @@ def confidence_learner(
         weights, moments = train(state.weights, state.optimizer, state.memory, key)
         return state._replace(weights=weights, optimizer=moments)
 
-    # One run after the other, so that its layers stay in cache.
+    # One run after another, so that the layers stay in cache.
     @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
     def train(
         weights: Weights, moments: optax.OptState, memory: Memory, key: Key

@@ -1,4 +1,4 @@
-"""Work that is due only now and then, and must cost nothing in between."""
+"""Work that is due only now and then, and costs nothing in between."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,9 +13,9 @@ State = TypeVar("State")
 def occasionally(due: Array, work: Callable[[State], State], state: State) -> State:
     """`work(state)` where due, else `state`.
 
-    It is a loop of one turn or none. A condition would do the work at every step, for under vmap
-    both its branches run. The barrier ties the work to the loop's counter: XLA would move what
-    does not depend on it out of the loop, to where it is done at every step again.
+    It is a loop of one turn or none. A condition would do the work at every step, since under vmap
+    both branches run. The barrier ties the work to the loop's counter: otherwise XLA would move
+    what does not depend on it out of the loop, and do it at every step.
     """
 
     def turn(i: Array, state: State) -> State:

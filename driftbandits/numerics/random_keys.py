@@ -1,4 +1,4 @@
-"""Random keys whose bits are those of JAX's own, made faster.
+"""Random keys with the same bits as JAX's own, computed faster.
 
 Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy
 as 1, 2, 3". On a CPU JAX runs the rounds as a loop of small kernels, which costs more than the rest
@@ -39,18 +39,18 @@ def is_key(leaf: Any) -> bool:
 
 
 def without_key(leaf: Array) -> Array:
-    """The words of a key, or what is no key as it is."""
+    """The words of a key; anything else is returned as it is."""
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
 def with_key(leaf: Array, like: Any) -> Array:
-    """Undoes `without_key`, for what was like this."""
+    """Undoes `without_key` for a leaf that was like this."""
     return key_of(leaf) if is_key(like) else leaf
 
 
 @cache
 def any_key() -> jax.ShapeDtypeStruct:
-    """For functions that are looked at without being called."""
+    """A key without a value, for functions that are only traced."""
     return jax.eval_shape(key_of, jax.ShapeDtypeStruct((2,), np.uint32))
 
 
@@ -64,7 +64,7 @@ def key_words(seed: int) -> np.ndarray:
 def run_words(seed: int, runs: np.ndarray, number: int) -> np.ndarray:
     """The words of `split(fold_in(key(seed), run), number)` for each run: (runs, number, 2) uint32.
 
-    By NumPy, which has nothing to compile.
+    Computed by NumPy, which has nothing to compile.
     """
     zero, runs = np.zeros(1, np.uint32), runs.astype(np.uint32)[:, None]
     own = threefry(key_words(seed), zero, runs)
@@ -77,14 +77,14 @@ def key_at(words: Array, time: Array) -> Key:
 
 
 def two_words(key: Key, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Two independent uint32 for the price of one."""
+    """Two independent uint32 from one hash."""
     return threefry(jax.random.key_data(key), *counters(shape))
 
 
 def threefry(pair: Words, high: Any, low: Any) -> tuple[Any, Any]:
     """Two random words for every counter, of which `high` and `low` are the halves.
 
-    Of NumPy's arrays or of JAX's.
+    It takes arrays of NumPy or JAX.
     """
     schedule = [pair[0], pair[1], pair[0] ^ pair[1] ^ np.uint32(PARITY)]
     x, y = high + schedule[0], low + schedule[1]
@@ -102,16 +102,16 @@ def rotate_left(word: Any, distance: int) -> Any:
 
 
 def counters(shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """0, 1, 2, ... as high and low words; nobody draws 2^32 numbers at once."""
+    """0, 1, 2, ... as high and low words, for fewer than 2^32 numbers."""
     low = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
     return jnp.zeros_like(low), low
 
 
 def computed_once(make: Callable[[], Array]) -> Array:
-    """Keeps XLA from computing an array anew in each kernel that reads it.
+    """Keeps XLA from recomputing an array in each kernel that reads it.
 
-    It fuses what is cheap in its eyes, as integer arithmetic is, into every reader, but never
-    looks into the branch of a condition; nor does it see that this one is always true.
+    XLA fuses what it takes to be cheap, such as integer arithmetic, into every reader. It does not
+    look into the branch of a condition, nor does it see that this one is always true.
     """
     nothing = jax.eval_shape(make)
     always = jax.lax.optimization_barrier(jnp.bool_(True))

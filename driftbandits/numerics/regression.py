@@ -25,16 +25,16 @@ OPTIMIZER = optax.chain(
 
 
 class Memory(NamedTuple):
-    """What was seen, in a ring buffer."""
+    """Inputs, arms and rewards seen so far, in a ring buffer."""
 
     inputs: Array  # (size, inputs) float32
     arms: Array  # (size,) int32
     rewards: Array  # (size,) float32
-    seen: Array  # () int32, also those that were overwritten
+    seen: Array  # () int32, rewards seen, including overwritten ones
 
 
 class Fit(NamedTuple):
-    """The network and how far its training is."""
+    """The network and the state of its training."""
 
     network: Network
     optimizer: optax.OptState
@@ -78,18 +78,18 @@ def features(network: Network, inputs: Array) -> Array:
 def train(
     fit: Fit, memory: Memory, key: Key, *, steps: int, batch: int, rate: Callable[[Array], Array]
 ) -> Fit:
-    """Some minibatch steps; `rate` takes the number of steps made before to the learning rate."""
+    """Some minibatch steps; `rate` maps the number of steps so far to the learning rate."""
     kept = jnp.minimum(memory.seen, memory.arms.size)
 
     def loss(network: Network, rows: Array) -> Array:
-        # A column for each reward: XLA is slow at the gradients of a row for each.
+        # One column per reward: XLA is slow at the gradients with one row per reward.
         outputs = affine(network[-1], features(network, memory.inputs[rows].T))
         pulled = memory.arms[rows] == jnp.arange(outputs.shape[0])[:, None]
         chosen = jnp.sum(outputs, axis=0, where=pulled)
         return jnp.mean((chosen - memory.rewards[rows]) ** 2)
 
     def descend(i: Array, fit: Fit) -> Fit:
-        # A level has 23 bits: of 10,000 rows none is drawn more than 0.2% too seldom.
+        # A level has 23 bits: of 10,000 rows none is drawn more than 0.2% too rarely.
         level = jax.random.uniform(jax.random.fold_in(key, i), (batch,))
         rows = jnp.minimum((level * kept).astype(jnp.int32), kept - 1)
         gradient = jax.grad(loss)(fit.network, rows)

@@ -1,11 +1,11 @@
-"""Ridge regressions that forget, one per arm, kept as weighted sums.
+"""Ridge regressions that forget, one per arm, stored as weighted sums.
 
     V_k = lambda I + sum w z z',   theta_k = V_k^-1 sum w r z
 
-The sums do not hold the ridge: a discount or a window leaves lambda I as it is. (To discount V_k
-and add (1 - discount) lambda I back is the same.) A discount changes every V_k by more than one
-rank at every step, so `solve` starts afresh: O(num_arms dim^3). A window changes two arms, whose
-`fit` may be kept.
+The sums do not include the ridge: a discount or a window leaves lambda I as it is. (Discounting V_k
+and adding (1 - discount) lambda I back is the same.) A discount changes every V_k by more than one
+rank at every step, so `solve` starts from scratch: O(num_arms dim^3). A window changes only two
+arms, so the `fit` of the others can be reused.
 """
 
 from typing import NamedTuple
@@ -51,7 +51,7 @@ def solve(information: Array, z: Array, precision: float) -> Array:
     inverted = jax.vmap(inverse)(ridged)
     solution = inverted @ z
     rest = z - jnp.einsum("kij,kj->ki", ridged, solution)
-    return solution + jnp.einsum("kij,kj->ki", inverted, rest)  # once more, for the digits lost
+    return solution + jnp.einsum("kij,kj->ki", inverted, rest)  # refined once
 
 
 def fit(sums: Sums, precision: float) -> LinearPosterior:
@@ -65,6 +65,6 @@ def fit(sums: Sums, precision: float) -> LinearPosterior:
 
 
 def memory_length(spec: BanditSpec) -> float:
-    """How many rewards should count where the coefficients vary by 1 over the horizon."""
+    """How many rewards should count if the coefficients vary by 1 over the horizon."""
     horizon = horizon_of(spec)
     return min(((spec.context_dim + 1) * horizon) ** (2 / 3), horizon)

@@ -2,9 +2,10 @@
 
     v <- 0.99 v + 0.01 g^2;   w <- w - rate g / (sqrt(v) + 1e-8)
 
-One unit of the processor computes roots and divisions, and the update waits for it. Here it has
-the roots only: a reciprocal is a guess from the number's bits, made better by multiplications,
-which leave a rounding error as a division does. optax.rmsprop does the same with divisions.
+A processor computes roots and divisions in the same unit, and the update waits for it. Here that
+unit computes only the roots: a reciprocal is a guess from the number's bits, refined by
+multiplications, with a rounding error like that of a division. optax.rmsprop does the same with
+divisions.
 """
 
 import jax

@@ -13,7 +13,7 @@ from driftbandits.numerics.made_again import arm_or_known
 def best_score(key: Key, mean: Array, deviation: Array, available: Array) -> tuple[Array, Array]:
     """The arm of the highest score, score_k ~ N(mean_k, deviation_k^2), and every arm's chance.
 
-    Scores are taken from the best mean on: far from zero float32 would round small deviations away.
+    Scores are relative to the best mean: far from zero float32 would round small deviations away.
     """
     require_some(available)
     best = jnp.max(mean, where=available, initial=-jnp.inf)

@@ -1,4 +1,4 @@
-"""Rewards as shares of their range, for policies that are made for rewards in [0, 1]."""
+"""Rewards as shares of their range, for policies for rewards in [0, 1]."""
 
 import jax.numpy as jnp
 from jax import Array

@@ -19,7 +19,10 @@ class StreakState(NamedTuple):
 def with_streaks(
     environment: Environment, change: Callable[[Rewards, Array, Array], Rewards]
 ) -> Environment:
-    """`change` takes the rewards, a mask of the arm pulled last and the length of its streak."""
+    """Changes the rewards of an environment.
+
+    `change` gets the rewards, a mask of the arm pulled last and the length of its streak.
+    """
     low, high = environment.spec.reward_range
     spec = environment.spec._replace(reward_range=(min(low, 0.0), max(high, 0.0)))
 

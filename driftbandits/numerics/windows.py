@@ -10,7 +10,7 @@ from jax import Array
 
 from driftbandits.numerics.arms import count_pull
 
-LONGEST = 100_000  # where a window may be as long as the horizon, it stops growing here
+LONGEST = 100_000  # limit of windows that may be as long as the horizon
 
 
 class Windows(NamedTuple):
@@ -36,6 +36,9 @@ def last_rewards(windows: Windows, first: Array, count: int) -> Array:
 
 
 def confidence(alpha: float, noise: float, pulls: Array) -> Array:
-    """sqrt(2 alpha noise^2 ln t): over sqrt(h), the bonus of a mean of h rewards; t sums pulls."""
+    """sqrt(2 alpha noise^2 ln t), t the sum of the pulls.
+
+    Divided by sqrt(h) it is the bonus of a mean of h rewards.
+    """
     time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
     return jnp.sqrt(2 * alpha * noise**2 * jnp.log(time))

@@ -146,7 +146,7 @@ def bandit_over_bandit(
 
 
 def geometric_windows(shortest: int, longest: int, count: int) -> list[int]:
-    """From the shortest to the longest; the longest alone where there is to be only one."""
+    """From the shortest to the longest; only the longest if there is one window."""
     shares = [i / (count - 1) for i in range(count)] if count > 1 else [1.0]
     return [round(shortest * (longest / shortest) ** share) for share in shares]
 
@@ -171,7 +171,7 @@ def no_rewards(block: int, num_arms: int) -> Recent:
 
 
 def forget_if(starting: Array, recent: Recent) -> Recent:
-    """At a block's start; what the ring buffers hold is written over."""
+    """Forgets the rewards at a block's start; the ring buffers are overwritten later."""
     return recent._replace(
         seen=jnp.where(starting, 0, recent.seen),
         pulls=jnp.where(starting, 0, recent.pulls),
@@ -180,7 +180,7 @@ def forget_if(starting: Array, recent: Recent) -> Recent:
 
 
 def slide(recent: Recent, arm: Array, gain: Array, length: Array) -> Recent:
-    """The window after one more reward; what rounding adds to the sums ends with the block."""
+    """The window after one more reward; rounding errors of the sums end with the block."""
     size, arms = recent.arms.size, jnp.arange(recent.pulls.size)
     oldest = (recent.seen - length) % size
     full = recent.seen >= length

@@ -39,7 +39,7 @@ from driftbandits.numerics.shares import share_of
 
 
 class CusumUcbState(NamedTuple):
-    """All of it counts from the arm's last alarm, except the alarms."""
+    """Everything counts from the arm's last alarm, except the alarms."""
 
     pulls: Array  # (num_arms,) int32
     sums: Array  # (num_arms,) float32, of the rewards

@@ -29,7 +29,7 @@ from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.fading import check_discount
 from driftbandits.numerics.horizon import horizon_of
 
-FORGOTTEN = 1e-30  # below it float32 loses the digits of X / N
+FORGOTTEN = 1e-30  # below this, float32 loses the digits of X / N
 
 
 class DUcbState(NamedTuple):

@@ -37,11 +37,11 @@ from driftbandits.numerics.windows import (
     remember,
 )
 
-STRIDE = 32  # windows looked at together
+STRIDE = 32  # windows processed together
 
 
 class Filter(NamedTuple):
-    """The filter on its way to longer windows."""
+    """The state of the filter as windows get longer."""
 
     active: Array  # (num_arms,) bool
     sums: Array  # (num_arms,) float32, of the last h rewards
@@ -87,8 +87,8 @@ def filter_bonus(alpha: float, noise: float, pulls: Array) -> Array:
 def filter_arms(windows: Windows, available: Array, bonus: Array, longest: int) -> Array:
     """The arms that are still in A at the end.
 
-    No arm leaves A at most of the windows, so they are looked at by the stride: the loop goes to
-    the first window at which one leaves, or to the end of the stride.
+    At most windows no arm leaves A, so windows are processed by strides: the loop goes to the first
+    window at which one leaves, or to the end of the stride.
     """
     num_arms = available.size
     start = Filter(available, jnp.zeros(num_arms), jnp.int32(0))

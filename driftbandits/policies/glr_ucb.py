@@ -99,7 +99,7 @@ def glr_ucb(
     if not check.is_number(delta) or not 0 < delta <= 1:
         check.fail("delta", "a probability in (0, 1]", delta)
     check.probability(exploration=exploration)
-    size = -(-longest // stride) + 1  # a full history begins at a mark too
+    size = -(-longest // stride) + 1  # a full history begins at a mark, too
 
     def init(key: Key) -> GlrUcbState:
         counts = jnp.zeros(spec.num_arms, jnp.int32)
@@ -128,7 +128,7 @@ def glr_ucb(
             alarm = likelihood_ratio(arms, marks, stride) >= threshold
             return forget(arms, alarm if restart == "local" else alarm.any()), alarms + alarm
 
-        # The marks are not part of what the loop carries: they would be copied in every run.
+        # The marks are not carried by the loop, which would copy them in every run.
         arms, alarms = occasionally(learned % check_every == 0, test, (arms, state.alarms))
         return GlrUcbState(arms, marks, learned, alarms)
 

@@ -117,7 +117,10 @@ def m_ucb(
 
 
 def difference_of_halves(windows: Windows, arm: Array) -> Array:
-    """Sum of the newer half of an arm's window minus the older; anew, for a sum would drift."""
+    """Sum of the newer half of an arm's window minus the older.
+
+    It is recomputed each time; a running sum would accumulate rounding errors.
+    """
     size = windows.rewards.shape[1]
     age = (windows.pulls[arm] - 1 - jnp.arange(size)) % size
     return jnp.sum(jnp.where(age < size // 2, 1.0, -1.0) * windows.rewards[arm])

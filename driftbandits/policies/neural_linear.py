@@ -50,7 +50,7 @@ from driftbandits.numerics.regression import (
 )
 
 MEMORY = 10_000
-ROWS = 128  # of the memory looked at together
+ROWS = 128  # of the memory processed together
 DECAY = 0.5  # of the learning rate per step
 
 
@@ -64,7 +64,7 @@ class NeuralLinearState(NamedTuple):
     memory: Memory
     posterior: LinearPosterior
     noise: Noise
-    pulls: Array  # (num_arms,) int32, made or promised
+    pulls: Array  # (num_arms,) int32, decided so far
 
 
 class NeuralLinearTicket(NamedTuple):
@@ -160,7 +160,7 @@ def neural_linear(
         fit, posterior, noise = retrain(state.fit, state.memory, key)
         return state._replace(fit=fit, posterior=posterior, noise=noise)
 
-    # One run after the other, so that its layers stay in cache.
+    # One run after another, so that the layers stay in cache.
     @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
     def retrain(fit: Fit, memory: Memory, key: Key) -> tuple[Fit, LinearPosterior, Noise]:
         before = fit.steps if restart_rate else 0

@@ -31,7 +31,7 @@ from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
 from driftbandits.numerics.windows import LONGEST, confidence
 
-STRIDE = 128  # slots looked at together
+STRIDE = 128  # slots processed together
 
 
 class RawUcbState(NamedTuple):
@@ -73,7 +73,7 @@ def raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, longest: int | None = None)
 
 
 def lowest_bounds(state: RawUcbState, bonus: Array) -> Array:
-    """The index of every arm. Slots are looked at by the stride, as far as any are in use."""
+    """The index of every arm. Slots are processed by strides, as far as any are in use."""
     num_arms, size = state.sums.shape
     stride = min(STRIDE, size)
     used = jnp.minimum(jnp.max(state.pulls), size)
@@ -83,7 +83,7 @@ def lowest_bounds(state: RawUcbState, bonus: Array) -> Array:
 
     def proceed(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         start, lowest = carry
-        first = jnp.minimum(start, size - stride)  # the last stride may overlap: a minimum can
+        first = jnp.minimum(start, size - stride)  # strides may overlap
         sums = jax.lax.dynamic_slice_in_dim(state.sums, first, stride, axis=1)
         bounds = upper_bounds(sums, first + jnp.arange(stride), state.pulls, size, bonus)
         return start + stride, jnp.minimum(lowest, jnp.min(bounds, axis=1))

@@ -41,7 +41,7 @@ from driftbandits.numerics.networks import Affine, Gru, affine, gru, init_affine
 from driftbandits.numerics.rmsprop import rmsprop
 from driftbandits.numerics.scores import best_score
 
-MISFIT = 0.001  # variance of scaled rewards beyond their noise, as no linear model is right
+MISFIT = 0.001  # variance of scaled rewards beyond their noise, since no linear model is exact
 
 
 class Network(NamedTuple):

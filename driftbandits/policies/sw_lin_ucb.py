@@ -44,7 +44,7 @@ from driftbandits.numerics.occasionally import occasionally
 from driftbandits.numerics.regression import Memory, empty_memory, store
 from driftbandits.numerics.ridge import Sums, add, fit, memory_length, no_sums
 
-RESUM_EVERY = 500  # rewards, or a quarter of the window where that is more
+RESUM_EVERY = 500  # rewards, or a quarter of the window if that is more
 
 
 class SwLinUcbState(NamedTuple):
@@ -123,7 +123,7 @@ def window_radius(spec: BanditSpec, delta: float | None, precision: float, windo
 def refit(
     posterior: LinearPosterior, sums: Sums, arms: list[Array], precision: float
 ) -> LinearPosterior:
-    """Only of the arms whose sums have changed."""
+    """The posterior, recomputed for the arms whose sums have changed."""
     changed = jax.tree.map(lambda leaf: jnp.stack([leaf[arm] for arm in arms]), sums)
     new = fit(changed, precision)
     for i, arm in enumerate(arms):

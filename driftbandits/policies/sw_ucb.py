@@ -85,8 +85,8 @@ def sw_ucb(
         gain = jnp.where(comes, reward, 0.0)
         loss = jnp.where(goes, state.rewards[slot], 0.0)
         lap = jnp.where(slot == 0, 0.0, state.lap) + gain
-        # Sums that add and subtract drift in float32. At the end of a lap the window holds just
-        # what the lap has added up, and starts from there.
+        # Adding and subtracting accumulates rounding errors. At the end of a lap the window holds
+        # exactly what was added during the lap, so the sums restart from that.
         sums = jnp.where(slot == size - 1, lap, state.sums + gain - loss)
         return SwUcbState(
             arms=state.arms.at[slot].set(arm),

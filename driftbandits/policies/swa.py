@@ -25,7 +25,7 @@ from driftbandits.core import BanditSpec, Decision, Key, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
 from driftbandits.numerics.windows import Windows, empty_windows, remember
 
-LONGEST_EPOCH = 2**24  # where the horizon is unknown the window stops growing here
+LONGEST_EPOCH = 2**24  # the window stops growing here if the horizon is unknown
 
 
 class SwaState(NamedTuple):
@@ -75,7 +75,7 @@ def swa(spec: BanditSpec, *, alpha: float = 0.2, doubling: bool = False) -> Poli
 
 
 def epoch_lengths(horizon: int | None, doubling: bool) -> list[int]:
-    """One epoch of the whole horizon, or doubling ones up to it; the last goes on for ever."""
+    """One epoch of the whole horizon, or doubling ones up to it; the last never ends."""
     if not doubling:
         assert horizon is not None
         return [horizon]
@@ -90,7 +90,7 @@ def window_length(horizon: int, spec: BanditSpec, alpha: float) -> int:
 
 
 def sum_of_last(windows: Windows, arm: Array, count: Array) -> Array:
-    """Sum of an arm's last `count` rewards, anew each time: a running sum would drift."""
+    """Sum of an arm's last `count` rewards, recomputed: a running sum would drift."""
     size = windows.rewards.shape[1]
     age = (windows.pulls[arm] - 1 - jnp.arange(size)) % size
     return jnp.sum(jnp.where(age < count, windows.rewards[arm], 0.0))

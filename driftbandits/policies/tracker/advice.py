@@ -11,9 +11,9 @@ from driftbandits.policies.tracker.inverse_gaps import inverse_gap_probabilities
 
 
 class Advice(NamedTuple):
-    """Of one track."""
+    """The advice of one track."""
 
-    best: Array  # (num_arms,) float32, all mass on the highest index, without any effect
+    best: Array  # (num_arms,) float32, all mass on the highest index, without the streak's effect
     probabilities: Array  # (num_arms,) float32
 
 
@@ -26,7 +26,7 @@ def advise(
     randomness: float | None,
     available: Array,
 ) -> Advice:
-    """Inverse gap weights of the index; a coin decides whether the streak has its effect."""
+    """Inverse gap weights of the index, with the streak's effect by its probability."""
 
     def probabilities_of(index: Array) -> Array:
         best = greedy_probabilities(index, available)

@@ -1,7 +1,7 @@
-"""The filters of kalman.py with variances alone: every coefficient as if independent of the others.
+"""The filters of kalman.py with variances only, as if the coefficients were independent.
 
-Time and memory grow with the number of features, not with its square. What is lost are the
-correlations between the estimates: a reward that tells a sum of coefficients counts as a little
+Time and memory grow with the number of features instead of its square. The correlations between the
+estimates are lost: a reward that determines a sum of coefficients counts as a little information
 about each of them.
 """
 

@@ -1,11 +1,11 @@
-"""Experts weighed by how well each predicts, with a noise level of their own.
+"""Experts weighted by how well each predicts, each with its own noise level.
 
     weight_j *= Student's density of the error e_j, with variance noise_j (1 + v_j)
     weights   = (1 - share) weights + share * belief
     noise_j   = (sum memory^age e_j^2 / (1 + v_j) + doubt * V) / (sum memory^age + doubt)
 
 v_j is the variance of the prediction in units of noise_j, V the variance of all rewards. The share
-lets an expert that was wrong for long come back: Herbster & Warmuth (1998).
+lets an expert that was wrong for a long time recover: Herbster & Warmuth (1998).
 """
 
 from typing import NamedTuple
@@ -58,5 +58,5 @@ def update_noise(
 
 
 def log_student(x: Array, variance: Array, freedom: Array) -> Array:
-    """Student's log density, without what depends on the degrees of freedom alone."""
+    """Student's log density, without the terms that depend only on the degrees of freedom."""
     return -0.5 * jnp.log(variance) - (freedom + 1) / 2 * jnp.log1p(x**2 / (variance * freedom))

@@ -1,4 +1,4 @@
-"""Which of two tracks to follow, by what following each has paid: Thompson sampling of the two.
+"""Which of two tracks to follow: Thompson sampling by what following each has paid.
 
 Only steps in which they name different arms count, and old ones fade.
 """
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import ndtr
 
-DOUBT = 1.0  # rewards that each is given before any
+DOUBT = 1.0  # rewards that each starts with
 MEMORY = 0.9998
 
 
@@ -24,14 +24,14 @@ def new_gate() -> Gate:
 
 
 def chance_of_second(gate: Gate, reward_variance: Array) -> Array:
-    """The probability that the second pays more."""
+    """The probability that the second track pays more."""
     noise = (gate.squares + 2 * DOUBT * reward_variance) / (jnp.sum(gate.followed) + 2 * DOUBT)
     deviation = jnp.sqrt(noise * jnp.sum(1 / (gate.followed + DOUBT)))
     return ndtr((gate.mean[1] - gate.mean[0]) / deviation)
 
 
 def update_gate(gate: Gate, follows: Array, reward: Array, judges: Array) -> Gate:
-    """After a reward; `follows` says whose best arm was pulled (one track alone needs no gate)."""
+    """After a reward; `follows` says whose best arm was pulled. A single track needs no gate."""
     if follows.size == 1:
         return gate
     counts = judges & (follows[0] != follows[1])

@@ -1,9 +1,9 @@
-"""Every arm has a chance, by how far it is behind: inverse gap weighting.
+"""Inverse gap weighting: every arm has a chance, depending on how far it is behind.
 
     p_k = 1 / (n + n (gap_k / unit)^3)  of n arms;   the best one has the rest
 
-Abe & Long (1999), and Foster & Rakhlin (2020), who have a power of 1. With a power of 3 an arm that
-is clearly behind is hardly ever pulled, and still has a chance, known exactly.
+Abe & Long (1999); Foster & Rakhlin (2020), who use a power of 1. With a power of 3 an arm that is
+clearly behind is hardly ever pulled, but its probability is above zero and known exactly.
 """
 
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ POWER = 3
 
 
 def inverse_gap_probabilities(scores: Array, unit: Array, available: Array) -> Array:
-    """Over the available arms; without a unit all mass is on the best."""
+    """Over the available arms; with a unit of 0 all mass is on the best."""
     best = greedy_probabilities(scores, available)
     gap = jnp.sum(best * scores) - scores
     behind = available & (best == 0)

@@ -1,10 +1,10 @@
-"""A bank of Kalman filters for every arm, from a static one to one that follows quickly.
+"""A bank of Kalman filters for every arm, from a static one to a fast one.
 
     expert j assumes:   reward = z'm_k + noise,   m_k(t+1) = m_k(t) + N(0, drift_j * S)
 
 Covariances are in units of the expert's noise variance. The experts mix their states as in the
-interacting-multiple-models filter of Blom & Bar-Shalom (1988): each restarts, with the small chance
-that it has just become the right one, from the state of the whole bank.
+interacting-multiple-models filter of Blom & Bar-Shalom (1988): each takes a small share of its
+state from the whole bank, equal to the probability that it has just become the right one.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ LEAST = 1e-12  # of a predicted variance
 
 class Bank(NamedTuple):
     mean: Array  # (experts, num_arms, dim) float32
-    covariance: Array  # (experts, num_arms, dim, dim) float32, or (..., dim) the variances alone
+    covariance: Array  # (experts, num_arms, dim, dim) float32, or (..., dim), only the variances
 
 
 class World(NamedTuple):
     """What the experts of a bank assume."""
 
     drifts: Array  # (experts,) variance that a coefficient gains per step, before `speeds`
-    speeds: Array  # (dim,) how fast each coefficient may drift beside the others
+    speeds: Array  # (dim,) how fast each coefficient may drift, relative to the others
     prior: Array  # (dim,) variance of each coefficient before any reward
 
 
@@ -60,9 +60,9 @@ def correct(bank: Bank, arm: Array, error: Array, gain: Array, total: Array) -> 
     """Every expert learns from its error in predicting the arm's reward.
 
     Args:
-        error: (experts,)
-        gain: (experts, dim) covariance of the coefficients with the reward.
-        total: (experts,) variance of the reward.
+        error: (experts,) Reward minus prediction.
+        gain: (experts, dim) Covariance of the coefficients with the reward.
+        total: (experts,) Variance of the reward.
     """
     pulled = jnp.arange(bank.mean.shape[1]) == arm
     step = gain * (error / total)[:, None]
@@ -77,9 +77,9 @@ def mix(bank: Bank, weights: Array, noise: Array, restart: Array) -> Bank:
     """Each expert takes the share `restart` of its state from the whole bank's.
 
     Args:
-        weights: (experts,) of the experts, with the sum 1.
-        noise: (experts,) their noise variances.
-        restart: (experts,) the chance that an expert has just become the right one.
+        weights: (experts,) Weights of the experts, with sum 1.
+        noise: (experts,) Their noise variances.
+        restart: (experts,) The probability that an expert has just become the right one.
     """
     usual = jnp.sum(weights * noise)
     apart = bank.mean - jnp.einsum("j,jkd->kd", weights, bank.mean)

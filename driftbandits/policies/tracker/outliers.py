@@ -1,9 +1,9 @@
-"""Values too far out to be true: how they are told, and how far they may count.
+"""Outliers: values too far out to be believed, and how far they count.
 
-A scale is known once ENOUGH values have been seen. Until then nothing is held back, since any value
-may be a usual one; then the largest of them tell whether one was a gross outlier, and what it did
-is forgotten. From then on a value counts as at most FAR scales from the centre, and the scale
-learns from what it counts as: one outlier moves it by a bounded factor, many move it all the way.
+A scale is known once ENOUGH values have been seen. Until then every value counts in full. Then the
+largest of them show whether one was a gross outlier; if so, its effect is undone. From then on a
+value counts as at most FAR scales from the centre, and the scale learns from the clipped value: one
+outlier changes it by a bounded factor, many change it fully.
 """
 
 from typing import NamedTuple
@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from jax import Array
 
 ENOUGH = 16  # values for a scale
-FAR = 30.0  # scales from the centre: what lies beyond counts as this far
-GROSS = 300.0  # times the third-largest of the first values: no scale of theirs
+FAR = 30.0  # scales from the centre; values beyond are clipped to this
+GROSS = 300.0  # times the third-largest of the first values: a gross outlier
 LARGEST = 1e12  # of all rewards and contexts, so that float32 has room for their squares
 LONGEST = 10_000.0  # values that a scale remembers
-ALERT = 1_000.0  # rewards after an outlier: another one among them is no accident
+ALERT = 1_000.0  # rewards after an outlier in which another one is believed
 
 
 def within_float32(x: Array) -> Array:
@@ -24,7 +24,7 @@ def within_float32(x: Array) -> Array:
 
 
 class FirstSizes(NamedTuple):
-    """Of values that are not 0, which would say nothing about a scale."""
+    """The largest of the first values; zeros do not count, as they say nothing about a scale."""
 
     number: Array  # (...) int32, up to ENOUGH
     largest: Array  # (3, ...) float32, the largest first
@@ -46,7 +46,7 @@ def settled(first: FirstSizes) -> Array:
 
 
 def gross(first: FirstSizes) -> Array:
-    """Whether the largest, or the two largest, are of another scale than the others."""
+    """Whether the largest one or two are on another scale than the others."""
     return first.largest[0] > GROSS * first.largest[2]
 
 
@@ -57,10 +57,10 @@ def held_back(x: Array, centre: Array, scale: Array, is_settled: Array) -> Array
 
 
 def one_more(number: Array) -> Array:
-    """How many values a scale is of, with one more."""
+    """The number of values behind a scale, with one more."""
     return jnp.minimum(number + 1, LONGEST)
 
 
 def kept(number: Array) -> Array:
-    """What is kept of a sum of so many values when the next one comes."""
+    """The share of a sum of so many values that stays when the next one comes."""
     return jnp.where(number < LONGEST, 1.0, 1 - 1 / LONGEST)

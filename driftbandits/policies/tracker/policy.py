@@ -158,17 +158,17 @@ def constants_of_tracks(
     learning: Learning,
     diagonal: bool = False,
 ) -> list[Constants]:
-    """Of the track of the context and, if there are more features, of the one that has them too.
+    """The constants of the track of the context and, with more features, of the second track.
 
     Args:
-        drifts: of the experts of either.
-        context_dim: slopes of the context, before the level.
-        more_features: before the context in the second track.
-        prior: variance of a level.
-        slope_prior: variance of a slope.
-        slope_speed: how much faster than levels slopes drift.
-        learning: of both.
-        diagonal: whether both know variances alone.
+        drifts: Drifts of the experts of each track.
+        context_dim: Number of slopes, which come before the level.
+        more_features: Features before the context in the second track.
+        prior: Variance of a level.
+        slope_prior: Variance of a slope.
+        slope_speed: How much faster slopes drift than levels.
+        learning: How both tracks learn.
+        diagonal: Whether both store only variances.
     """
     first, second = drifts
     speeds, priors = [slope_speed] * context_dim + [1.0], [slope_prior] * context_dim + [prior]

@@ -1,4 +1,4 @@
-"""The contexts so far: the root mean square of each coordinate, which no outlier can spoil."""
+"""The contexts so far: the root mean square of each coordinate, robust to outliers."""
 
 from typing import NamedTuple
 
@@ -30,10 +30,10 @@ def no_contexts(context_dim: int) -> SeenContexts:
 
 
 def add_context(seen: SeenContexts, context: Array) -> tuple[SeenContexts, Array]:
-    """With one more context; and that one in units of the root mean square, itself included.
+    """Adds a context, and returns it in units of the root mean square, itself included.
 
-    A coordinate that was always 0 stays 0. If one of its first values was far out, its scale starts
-    again from the third-largest of them.
+    A coordinate that was always 0 stays 0. If one of its first values was a gross outlier, its
+    scale starts again from the third-largest of them.
     """
     context = within_float32(context)
     sizes = add_size(seen.sizes, jnp.abs(context))
@@ -47,6 +47,6 @@ def add_context(seen: SeenContexts, context: Array) -> tuple[SeenContexts, Array
 
 
 def root_mean_square(squares: Array, number: Array) -> Array:
-    """1 where all were 0."""
+    """The root mean square, or 1 if all values were 0."""
     mean_square = squares / jnp.maximum(number, 1)
     return jnp.sqrt(jnp.where(mean_square > 0, mean_square, 1.0))

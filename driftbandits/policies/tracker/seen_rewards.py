@@ -1,9 +1,10 @@
-"""The rewards so far: the first one, their mean and their variance, which no outlier can spoil.
+"""The rewards so far: the first one, their mean and their variance, robust to outliers.
 
-Everything is relative to the first reward, so that float32 keeps the digits of rewards that are
-large beside their differences. Outliers are told by the distances between consecutive rewards: one
-outlier makes two of them, so the third-largest tells. If it was among the first rewards, what has
-been learned is in the wrong units, and everything starts again.
+Everything is relative to the first reward, so that float32 has enough digits for rewards that are
+large compared to their differences. Outliers are detected by the distances between consecutive
+rewards: one outlier makes two large distances, so the third-largest is the reference. If an outlier
+was among the first rewards, what has been learned is in the wrong units, and everything starts
+again.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from driftbandits.policies.tracker.outliers import (
     within_float32,
 )
 
-LEAST = 1e-12  # of the variance, for the case that all rewards are the same
+LEAST = 1e-12  # least variance, in case all rewards are the same
 
 
 class SeenRewards(NamedTuple):
@@ -35,16 +36,16 @@ class SeenRewards(NamedTuple):
     squares: Array  # () float32, of the distances from the mean
     last: Array  # () float32
     distances: FirstSizes  # between consecutive rewards
-    alert: Array  # () float32, for how many more rewards an outlier is no accident
+    alert: Array  # () float32, for how many more rewards another outlier is believed
 
 
 class Taken(NamedTuple):
-    """What a reward counts as."""
+    """A reward as it is learned."""
 
-    relative: Array  # () float32, to the first one, and not too far out
-    usual: Array  # () bool, whether it counts as what it is
+    relative: Array  # () float32, relative to the first one, and clipped
+    usual: Array  # () bool, whether it was not clipped
     believed: Array  # () bool, whether the filters learn from it
-    restarts: Array  # () bool, whether all before it was in the wrong units
+    restarts: Array  # () bool, whether everything before was in the wrong units
 
 
 def no_rewards() -> SeenRewards:
@@ -53,12 +54,12 @@ def no_rewards() -> SeenRewards:
 
 
 def add_reward(seen: SeenRewards, reward: Array) -> tuple[SeenRewards, Taken]:
-    """With one more reward; and what that reward counts as."""
+    """Adds a reward, and returns it as it is learned."""
     reward = within_float32(reward)
     distance = jnp.where(seen.number == 0, 0.0, jnp.abs(reward - seen.last))
     distances = add_size(seen.distances, distance)
     settles = settled(distances) & ~settled(seen.distances)
-    restarts = settles & gross(seen.distances)  # without the newest, which can still be held back
+    restarts = settles & gross(seen.distances)  # without the newest, which can still be clipped
     seen = seen._replace(distances=distances)
     seen = jax.tree.map(lambda new, old: jnp.where(restarts, new, old), no_rewards(), seen)
     first = jnp.where(seen.number == 0, reward, seen.first)
@@ -70,8 +71,8 @@ def add_reward(seen: SeenRewards, reward: Array) -> tuple[SeenRewards, Taken]:
     usual = relative == reward - first
     alert = jnp.where(usual, jnp.maximum(seen.alert - 1, 0.0), ALERT)
     after = SeenRewards(first, number, mean, squares, reward, seen.distances, alert)
-    # A good one is believed at once: its arm is pulled again, and tells. A bad one may be an
-    # accident, and after it nobody would ask the arm.
+    # A good outlier is believed at once: its arm is pulled again, which shows the truth. A bad one
+    # may be an accident, and would keep the arm from being pulled again.
     believed = usual | (apart > 0) | (seen.alert > 0)
     return after, Taken(relative, usual, believed, restarts)
 

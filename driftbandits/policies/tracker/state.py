@@ -1,4 +1,4 @@
-"""What the tracker remembers, and what it must remember of one decision."""
+"""The state of the tracker, and the ticket of one decision."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from driftbandits.policies.tracker.tracks import Constants, Track
 
 
 class TrackerState(NamedTuple):
-    tracks: tuple[Track, ...]  # of the context and, where there is one, of waves over it
+    tracks: tuple[Track, ...]  # of the context and, if there is one, of its Fourier features
     gate: Gate  # between the two
     seen: SeenRewards
     streaks: Streaks
@@ -23,8 +23,8 @@ class TrackerState(NamedTuple):
     pulls: Array  # (num_arms,) int32
     contexts: SeenContexts
     time: Array  # () int32, decisions
-    last_reward_time: Array  # () int32, decisions when a reward was last learned
-    restart_time: Array  # () int32, decisions when it last started again
+    last_reward_time: Array  # () int32, decisions when the last reward was learned
+    restart_time: Array  # () int32, decisions at the last restart
 
 
 class TrackerTicket(NamedTuple):
@@ -33,7 +33,7 @@ class TrackerTicket(NamedTuple):
     effect: Effect  # of the streak
     repeats: Array  # () bool, whether the arm was the last one pulled
     first_pull: Array  # () bool, whether it was one of the first pulls of an arm
-    follows: Array  # (tracks,) bool, whose best arm it was
+    follows: Array  # (tracks,) bool, whether it was the best arm of each track
     time: Array  # () int32
 
 
@@ -55,7 +55,7 @@ def start_state(
 
 
 def start_again(state: TrackerState, constants: list[Constants]) -> TrackerState:
-    """Without what rewards have taught."""
+    """The state without anything learned from rewards."""
     streak = state.streaks
     return state._replace(
         tracks=tuple(tracks.start(own, state.pulls.size) for own in constants),

@@ -1,4 +1,4 @@
-"""One step of the tracker: a decision, and what is learned from its reward."""
+"""One step of the tracker: a decision, and learning from its reward."""
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,13 @@ from driftbandits.policies.tracker.tracks import Constants, Forecast, Track
 
 
 def see_context(state: TrackerState, context: Array) -> tuple[TrackerState, Array]:
-    """At the start of a decision; with the context in units of its root mean square so far."""
+    """Begins a decision; returns the context in units of its root mean square so far."""
     contexts, scaled = add_context(state.contexts, context)
     return state._replace(time=state.time + 1, contexts=contexts), scaled
 
 
 def features_of(state: TrackerState, scaled: Array) -> tuple[Array, ...]:
-    """Of each track."""
+    """The features of each track."""
     linear = jnp.append(scaled, 1.0)
     if not state.waves.phases.size:
         return (linear,)
@@ -47,7 +47,7 @@ def decide(
     effect_prior: float,
     randomness: float | None,
 ) -> tuple[Decision, TrackerState]:
-    """Draws an arm by the features of every track; the state has seen the context already."""
+    """Draws an arm from the features of every track; the state has already seen the context."""
     effect = streaks.current_effect(state.streaks, effect_prior)
     effect_by_arm = streaks.effect_by_arm(state.streaks, effect, available.size)
     advice = [
@@ -77,7 +77,7 @@ def decide(
 def learn(
     state: TrackerState, constants: list[Constants], ticket: TrackerTicket, reward: Array
 ) -> TrackerState:
-    """After the reward of one decision, at once or late."""
+    """Learns the reward of one decision, on time or late."""
     seen, taken = add_reward(state.seen, reward)
     state = chosen(taken.restarts, start_again(state, constants), state)
     state, ticket = of_this_start(state, ticket)
@@ -86,7 +86,7 @@ def learn(
 
 
 def of_this_start(state: TrackerState, ticket: TrackerTicket) -> tuple[TrackerState, TrackerTicket]:
-    """A decision from before the last start is a pull since, whose effect is not known."""
+    """Counts a decision from before the last restart as a pull after it, without a streak."""
     earlier = ticket.time <= state.restart_time
     pulls = jnp.where(earlier, count_pull(state.pulls, ticket.arm), state.pulls)
     return state._replace(pulls=pulls), ticket._replace(repeats=ticket.repeats & ~earlier)
@@ -103,7 +103,7 @@ def learn_taken(
     taken: Taken,
     seen: SeenRewards,
 ) -> TrackerState:
-    """What a reward teaches as what it counts as; `seen` has it already."""
+    """Learns the clipped reward; `seen` already includes it."""
     relative = taken.relative
     judges, steps = ~ticket.first_pull, state.time - state.last_reward_time
     forecasts = forecast_all(state, constants, ticket)
@@ -135,7 +135,7 @@ def learn_taken(
 def forecast_all(
     state: TrackerState, constants: list[Constants], ticket: TrackerTicket
 ) -> list[Forecast]:
-    """Of the ticket's reward, by every track; drift was let in up to the last reward."""
+    """The forecast of the ticket's reward by every track, without the drift since the pull."""
     drift_steps = jnp.maximum(state.last_reward_time - ticket.time + 1, 0)
     return [
         tracks.forecast_reward(track, own, z, ticket.arm, drift_steps)
@@ -157,7 +157,7 @@ def learn_streak(
     taken: Taken,
     doubt: float,
 ) -> Streaks:
-    """Evidence for an effect of the streak, from a pull in a row; an outlier is none."""
+    """Evidence for an effect of the streak, from a repeated pull; outliers do not count."""
     experts = track.experts
     error = taken.relative - experts.weights @ forecast.mean
     noise = experts.noise[0]  # of the static expert

@@ -1,10 +1,10 @@
-"""An effect of how often an arm has just been pulled in a row, shared by the arms.
+"""The effect of how often an arm has just been pulled in a row, shared by the arms.
 
 A row of pulls of the same arm is a streak. For every length of a streak there is a spike and a
-slab: there is an effect on the reward, about the mean of what was seen above the prediction, or
-there is none. Only evidence makes one likely: Student's density of each error with the effect, over
-that without. Where one length has an effect, the next one is likely to have it too, and about the
-same.
+slab: either the length has an effect on the reward, about the mean of what was seen above the
+prediction, or it has none. Only evidence makes an effect likely: Student's density of each error
+with the effect, over that without. If one length has an effect, the next is likely to have about
+the same.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from driftbandits.policies.tracker.experts import log_student
 EXACT = 24  # shorter streaks have a bucket for each length
 BUCKETS = 40
 RATIO = 4 / 3  # of the longer ones, from bucket to bucket
-LASTS = 0.5  # chance that an effect at one length goes on at the next
-WEAKEST, STRONGEST = -1.5, 35.0  # evidence is held between, so that an effect may come and go
+LASTS = 0.5  # probability that an effect at one length continues at the next
+WEAKEST, STRONGEST = -1.5, 35.0  # limits of the evidence, so that an effect may come and go
 
 
 def edges() -> np.ndarray:
@@ -36,7 +36,7 @@ EDGES = edges()
 
 
 class Streaks(NamedTuple):
-    """What is known of every length, and the streak that goes on now."""
+    """What is known about every length, and the current streak."""
 
     evidence: Array  # (BUCKETS,) float32, log odds gained by an effect at that length
     counts: Array  # (BUCKETS,) float32, rewards of pulls at that length
@@ -46,7 +46,7 @@ class Streaks(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """Of pulling the last arm once more."""
+    """The effect of pulling the last arm once more."""
 
     bucket: Array  # () int32
     chance: Array  # () float32, that there is one
@@ -61,7 +61,7 @@ def no_streaks() -> Streaks:
 
 
 def current_effect(streaks: Streaks, prior: float) -> Effect:
-    """Of the current length; `prior` is the chance of an effect without any evidence."""
+    """The effect at the current length; `prior` is its probability without evidence."""
     bucket = jnp.sum(streaks.length >= jnp.asarray(EDGES)) - 1
     chance_before = chance_of(at(streaks.evidence, bucket - 1), prior)
     size_before = at(streaks.excess, bucket - 1) / (at(streaks.counts, bucket - 1) + 1)
@@ -81,7 +81,7 @@ def chance_of(evidence: Array, prior: Array | float) -> Array:
 
 
 def at(values: Array, bucket: Array) -> Array:
-    """By a mask, which vectorises over runs where an index does not; 0 before the first bucket."""
+    """One value, picked by a mask, which vectorises over runs; 0 before the first bucket."""
     return jnp.sum(values, where=jnp.arange(BUCKETS) == bucket)
 
 
@@ -99,15 +99,15 @@ def add_evidence(
     noise: Array,
     freedom: Array,
 ) -> Streaks:
-    """After the reward of a pull in a row.
+    """Learns from the reward of a repeated pull.
 
     Args:
-        streaks: before it.
-        effect: as it was at the decision.
-        error: of the prediction without an effect.
-        variance: of that prediction.
-        noise: of a reward.
-        freedom: degrees of freedom of both variances.
+        streaks: State before the reward.
+        effect: The effect at the time of the decision.
+        error: Error of the prediction without an effect.
+        variance: Variance of that prediction.
+        noise: Noise variance of a reward.
+        freedom: Degrees of freedom of both variances.
     """
     here = jnp.arange(BUCKETS) == effect.bucket
     wider = variance + noise / (at(streaks.counts, effect.bucket) + 1)

@@ -1,6 +1,6 @@
-"""What rewards depend on, followed by a bank of experts: levels, slopes, and how fast they drift.
+"""A track: what rewards depend on, followed by experts. Levels, slopes, and how fast they drift.
 
-One track is one set of features: its bank of filters, and how much each expert is trusted.
+A track has one set of features: its bank of filters, and the weight of each expert.
 """
 
 from types import ModuleType
@@ -23,20 +23,20 @@ class Track(NamedTuple):
 class Learning(NamedTuple):
     """How a track learns, and how optimistic it is: settings of the policy."""
 
-    share: float  # of the experts' weights that goes back to the belief at every reward
-    memory: float  # of the noise
+    share: float  # of the experts' weights that returns to the belief at every reward
+    memory: float  # of the noise estimate
     doubt: float  # how many rewards the variance of all rewards counts for in the noise
     width: float  # squared, of the optimism, in standard deviations
     growth: float  # of the squared width
 
 
 class Constants(NamedTuple):
-    """What a track takes the world to be, and how it learns."""
+    """What a track assumes about the world, and how it learns."""
 
     world: World
     belief: Array  # (experts,) weights before any reward
     learning: Learning
-    diagonal: bool  # whether the filters know variances alone, without covariances
+    diagonal: bool  # whether the filters store variances without covariances
 
     @property
     def filters(self) -> ModuleType:
@@ -44,7 +44,7 @@ class Constants(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Of one arm's reward, by every expert."""
+    """The forecast of one arm's reward by every expert."""
 
     mean: Array  # (experts,)
     variance: Array  # (experts,) in units of its noise
@@ -59,9 +59,9 @@ def constants(
     learning: Learning,
     diagonal: bool = False,
 ) -> Constants:
-    """Of experts with these drifts; `speeds` and `prior` have a number for each feature."""
+    """The constants of experts with these drifts; `speeds` and `prior` are per feature."""
     halves = 2.0 ** -np.arange(len(drifts))
-    # NumPy's: a policy that is built while tracing outlives the trace, and nothing is compiled.
+    # NumPy: a policy that is built while tracing outlives the trace, and nothing is compiled.
     belief = (halves / halves.sum()).astype(np.float32)
     world = World(*(np.float32(x) for x in (drifts, speeds, prior)))  # type: ignore[arg-type]
     return Constants(world, belief, learning, diagonal)
@@ -74,10 +74,11 @@ def start(constants: Constants, num_arms: int) -> Track:
 
 
 def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple[Array, Array]:
-    """Of every arm the mean and the width of the optimism: the index is their sum.
+    """The mean of every arm and the width of the optimism: the index is their sum.
 
-    known_k is how many rewards of the arm, with these features, would leave as much doubt; the
-    width grows with the logarithm of its share, which stays bounded where experts forget.
+    known_k is the number of rewards of the arm, with these features, that would leave as much
+    uncertainty. The width grows with the logarithm of its share, which stays bounded if experts
+    forget.
     """
     weights, noise, settings = track.experts.weights, track.experts.noise, constants.learning
     means, variances = constants.filters.predict(track.bank, features)
@@ -91,9 +92,9 @@ def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple
 def forecast_reward(
     track: Track, constants: Constants, features: Array, arm: Array, drift_steps: Array
 ) -> Forecast:
-    """Of the reward of a pull since which the coefficients have drifted for some steps.
+    """The forecast of the reward of a pull that was `drift_steps` steps ago.
 
-    The reward says nothing about that drift: of the variance only the rest counts.
+    The reward says nothing about the drift since then, so that part of the variance does not count.
     """
     mean, variance, along = constants.filters.predict_arm(track.bank, arm, features)
     drifts, speeds, _ = constants.world
@@ -113,17 +114,17 @@ def learn(
     judges: Array,
     steps: Array,
 ) -> Track:
-    """After one reward.
+    """Learns one reward.
 
     Args:
-        track: before it.
-        constants: of the track.
-        forecast: of this reward.
-        arm: that was pulled.
-        reward: what it paid, relative to the first reward of all.
-        reward_variance: of all rewards so far.
-        judges: whether it judges the experts; if not, their states do not mix either.
-        steps: decisions since the last reward was learned.
+        track: The track before the reward.
+        constants: Its constants.
+        forecast: The forecast of this reward.
+        arm: The arm that was pulled.
+        reward: The reward, relative to the first of all rewards.
+        reward_variance: Variance of all rewards so far.
+        judges: Whether it changes the experts' weights; if not, their states do not mix either.
+        steps: Decisions since the last reward was learned.
     """
     belief, settings = constants.belief, constants.learning
     before, errors, variance = track.experts, reward - forecast.mean, forecast.variance
@@ -143,6 +144,6 @@ def learn(
 
 
 def set_level(track: Track, arms: Array, level: Array) -> Track:
-    """The level (the last coefficient) of these arms, for all experts."""
+    """Sets the level (the last coefficient) of these arms for all experts."""
     levels = jnp.where(arms, level, track.bank.mean[:, :, -1])
     return track._replace(bank=track.bank._replace(mean=track.bank.mean.at[:, :, -1].set(levels)))
