@@ -7,9 +7,9 @@ log when the bandit is rebuilt, and a refused one changes nothing.
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.learner import DivergenceError
@@ -28,11 +28,13 @@ log = logging.getLogger("driftbandits.service")
 
 
 class Corrected(Struct):
-    """A reward, as it was and as it is now; None where it was taken back, or never came."""
+    """A reward before and after its correction."""
 
-    id: str
-    before: float | None
-    reward: float | None
+    id: Annotated[str, Meta(description="Id of the decision.")]
+    before: Annotated[float | None, Meta(description="The reward so far. null if there was none.")]
+    reward: Annotated[
+        float | None, Meta(description="The reward from now on. null if it was taken back.")
+    ]
 
 
 class Correction(NamedTuple):

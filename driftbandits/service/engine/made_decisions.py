@@ -4,9 +4,9 @@ import secrets
 import time
 from builtins import id as identity
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from driftbandits.agents.decision_block import OpenDecision
 from driftbandits.agents.requests import AgentDecision, PolicyInput
@@ -15,12 +15,14 @@ from driftbandits.service.store.records import Event
 
 
 class MadeDecision(Struct):
-    """The chosen arm, its probability, and those of all arms."""
+    """The chosen arm and the probabilities with which it was drawn."""
 
-    id: str
-    arm: str
-    probability: float
-    probabilities: dict[str, float]
+    id: Annotated[str, Meta(description="Id of the decision; send it with the reward.")]
+    arm: Annotated[str, Meta(description="Name of the arm to play.")]
+    probability: Annotated[float, Meta(description="Probability with which it was chosen.")]
+    probabilities: Annotated[
+        dict[str, float], Meta(description="Probabilities of all arms, by name.")
+    ]
 
 
 def answered(decision: AgentDecision) -> MadeDecision:

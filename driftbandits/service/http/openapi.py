@@ -7,28 +7,35 @@ import msgspec
 
 from driftbandits import __version__
 from driftbandits.service.http import messages
-from driftbandits.service.http.routes import QUERY_PARAMETERS, ROUTES, Route
+from driftbandits.service.http.routes import (
+    PARAMETER_MEANINGS,
+    QUERY_PARAMETERS,
+    ROUTES,
+    Route,
+)
 
 REFERENCE = "#/components/schemas/{name}"
+EXAMPLE_BANDIT = ROUTES[0].example["name"]
 ERROR_MEANINGS = {
     400: "The body is not valid JSON.",
     401: "The key is missing or unknown.",
     403: "The key has another role.",
-    404: "Not found.",
+    404: "There is no such bandit or decision.",
     409: "It contradicts an earlier request.",
     408: "The body arrived too slowly.",
     413: "The body is too large.",
     422: "A value breaks a rule.",
-    429: "Too busy; see Retry-After.",
-    503: "Shutting down, or the database cannot be reached; see Retry-After.",
-    504: "No answer in time: it may or may not have been recorded; see Retry-After.",
+    429: "The worker is too busy. Retry-After says how long to wait.",
+    503: "The service is stopping, the bandit is moving, or the database cannot be reached. "
+    "Retry-After says how long to wait.",
+    504: "There was no answer in time. The request may or may not have been recorded.",
 }
 
 
 def description() -> dict[str, Any]:
     types = [
         messages.Error,
-        *{t for r in ROUTES for t in (r.body, r.response) if t not in (None, dict)},
+        *{each for route in ROUTES for each in (route.body, route.response) if each},
     ]
     types.sort(key=lambda each: each.__name__)
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
@@ -56,11 +63,9 @@ def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
     errors |= {400, 408, 413, 422} if route.body else set()
     errors |= {422} if route.handler in QUERY_PARAMETERS else set()
     error = {"application/json": {"schema": schemas[messages.Error]}}
-    good: dict[str, Any] = {"description": route.summary}
+    good: dict[str, Any] = {"description": route.returns}
     if route.response is not None:
-        good["content"] = {
-            route.content_type: {"schema": schemas.get(route.response, {"type": "object"})}
-        }
+        good["content"] = {route.content_type: {"schema": schemas[route.response]}}
     elif route.status != 204:
         good["content"] = {route.content_type: {"schema": {"type": "string"}}}
     if route.handler == "log":
@@ -83,8 +88,8 @@ def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
         described["security"] = [{"key": []}]
         described["description"] = required_role(route.role)
     if route.body:
-        content = {"application/json": {"schema": schemas[route.body]}}
-        described["requestBody"] = {"required": True, "content": content}
+        content = {"schema": schemas[route.body], "example": route.example}
+        described["requestBody"] = {"required": True, "content": {"application/json": content}}
     return described
 
 
@@ -94,10 +99,17 @@ def required_role(role: str) -> str:
 
 
 def parameters(route: Route) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"{(\w+)}", route.path)
+    text = {"type": "string", "examples": [EXAMPLE_BANDIT]}
+    inside = [(name, "path", text) for name in re.findall(r"{(\w+)}", route.path)]
+    query = QUERY_PARAMETERS.get(route.handler, {}).items()
+    found = [*inside, *((name, "query", schema) for name, schema in query)]
+    return [
+        {
+            "name": name,
+            "in": where,
+            "required": where == "path",
+            "description": PARAMETER_MEANINGS[name],
+            "schema": schema,
+        }
+        for name, where, schema in found
     ]
-    for name, schema in QUERY_PARAMETERS.get(route.handler, {}).items():
-        found.append({"name": name, "in": "query", "required": False, "schema": schema})
-    return found
