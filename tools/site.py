@@ -1,6 +1,7 @@
 """What `mkdocs build` adds to the pages in docs/: changelog, notebooks, Markdown, llms.txt."""
 
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -12,6 +13,26 @@ from tools.publish.notebooks import notebook_of
 ROOT = Path(__file__).parents[1]
 
 _pages: list[Page] = []  # in the order of the navigation
+
+
+GENERATED = ("reference/policies", "reference/environments")  # folders with a page for each name
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Lists the pages of all policies and environments below their indexes."""
+    for section in config.nav:
+        for pages in section.values():
+            pages[:] = [with_pages_of(entry) for entry in pages]
+    return config
+
+
+def with_pages_of(entry: Any) -> Any:
+    for folder in GENERATED:
+        if entry == f"{folder}/README.md":
+            pages = sorted((ROOT / "docs" / folder).glob("[a-z]*.md"))
+            names = [{page.stem: f"{folder}/{page.name}"} for page in pages]
+            return {Path(folder).name.capitalize(): [entry, *names]}
+    return entry
 
 
 def is_tutorial(file: File) -> bool:
