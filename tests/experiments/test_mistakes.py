@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driftbandits import InputError
-from driftbandits.experiments.files import read_experiment, shipped
+from driftbandits.experiments.files import read_experiment
 
 GOOD = """
 title = "Two policies"
@@ -165,7 +165,7 @@ def test_a_file_without_a_mistake_is_read(tmp_path: Path) -> None:
 def test_a_file_that_does_not_exist_is_refused_with_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read_experiment(tmp_path / "nothing.toml")
-    for name in ("driftbandits list experiments", "a TOML file that exists", f"got '{tmp_path / 'nothing.toml'}'"):
+    for name in ("driftbandits list experiments", "a TOML file that exists", "nothing.toml"):
         assert name in str(error.value)
 
 
