@@ -12,6 +12,7 @@ from driftbandits.explanations import explain
 from driftbandits.uses import ENVIRONMENT_USES, POLICY_USES, Use
 from tools.layers import as_markdown
 from tools.publish.environment_pictures import DRAWINGS
+from tools.publish.finals import wrapped
 from tools.publish.marks import with_table
 from tools.publish.page_blocks import split
 
@@ -24,6 +25,7 @@ ENVIRONMENTS = functions_of("environments", "ENVIRONMENTS") | functions_of(
 FOLDERS = dict.fromkeys(POLICIES, "policies") | dict.fromkeys(ENVIRONMENTS, "environments")
 NAMED = re.compile(r"(?<!\[)`(\w+)`")
 PICTURES = "../../pictures/environments"
+LONGEST_LINE = 140  # that links may make
 
 CHOOSE = "- [Choose a policy](../../how_to/choose_a_policy.md)\n"
 REGRET = "- [Drift and regret](../../explanation/drift_and_regret.md)\n"
@@ -112,7 +114,10 @@ def link_line(line: str, own: str) -> str:
         folder = "" if FOLDERS[name] == FOLDERS[own] else f"../{FOLDERS[name]}/"
         return f"[`{name}`]({folder}{name}.md)"
 
-    return line if line.startswith(("#", "|", "    ")) else NAMED.sub(link, line)
+    if line.startswith(("#", "|", "    ")):
+        return line
+    found = NAMED.sub(link, line)
+    return wrapped(found) + "\n" if len(found) > LONGEST_LINE else found
 
 
 def index(title: str, intro: str, sections: list[str]) -> str:
