@@ -1,7 +1,7 @@
-"""Calls to a service over HTTP, repeated where that is safe.
+"""Calls to a service over HTTP, which are repeated where that is safe.
 
-A busy service is waited for. What was not received is sent again, and what may have been received
-only if it does no harm twice.
+A call waits for a busy service. A request that was not received is sent again. One that may have
+been received is sent again only if that does no harm.
 """
 
 import random
@@ -22,7 +22,26 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class ServiceError(Exception):
-    """An error of the service; its status is 0 without a response, or for one reward of many."""
+    """An error that the service answered, or that there was no answer.
+
+    Attributes:
+        status: The HTTP status. It is 0 without an answer, and for one reward of a batch.
+        code: A short name of the error, for programs.
+        message: What went wrong, for people.
+        remedy: What helps.
+
+    Example:
+        ```python
+        from driftbandits import Client, ServiceError
+
+        with Client("http://localhost:8000") as client:
+            try:
+                client.bandit("nobody")
+            except ServiceError as error:
+                assert (error.status, error.code) == (404, "unknown_bandit")
+                print(error.message, "-", error.remedy)
+        ```
+    """
 
     def __init__(self, status: int, code: str, message: str, remedy: str = "") -> None:
         super().__init__(status, code, message, remedy)
@@ -59,7 +78,7 @@ class ServiceCalls:
         self._http.close()
 
     def json(self, method: str, target: str, body: Any = None, **options: Any) -> Any:
-        """The answer; options are those of `send`."""
+        """Sends a request and returns the answer; the options are those of `send`."""
         response = self.send(method, target, body, **options)
         try:
             return response.json()
@@ -67,7 +86,7 @@ class ServiceCalls:
             raise as_error(response) from None
 
     def parts(self, target: str) -> Iterator[bytes]:
-        """A file, piece by piece; it raises ServiceError where the file is cut off."""
+        """Yields a file piece by piece; raises ServiceError if the file is cut off."""
         response = self.send("GET", target, safe=True, stream=True)
         try:
             yield from response.iter_bytes()
@@ -87,7 +106,7 @@ class ServiceCalls:
         stream: bool = False,
         at_least: float = 0.0,
     ) -> Response:
-        """Sends a request, for the answer to which it waits `at_least` so many seconds."""
+        """Sends a request, and waits for the answer for `at_least` so many seconds."""
         timeout = httpx.Timeout(max(at_least, self._timeout), connect=self._timeout)
         for attempt in range(self._retries + 1):
             request = self._http.build_request(method, target, json=body, timeout=timeout)
@@ -125,7 +144,7 @@ def error_from(status: int, error: Mapping[str, Any]) -> ServiceError:
 
 
 def wait_after(attempt: int, requested: str = "") -> float:
-    """Seconds, as requested; otherwise longer each time, and random to spread clients."""
+    """Seconds to wait: as requested, or longer each time and random, to spread clients."""
     if requested.isdecimal():
         return float(requested)
     return 0.1 * 2.0**attempt * random.uniform(0.5, 1.0)

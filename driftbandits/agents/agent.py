@@ -1,8 +1,8 @@
-"""An agent: a policy that decides for real users, one decision at a time, and learns when it can.
+"""An agent: a policy that decides for real users and learns when their rewards arrive.
 
 Rewards may come late, in any order, twice or never: each decision waits with its ticket until its
-reward comes or its window has passed. Arms have names, and come and go. The rules are those of the
-`DecisionBook`; here they are checked, and what breaks them is an `InputError`.
+reward comes or its window has passed. Arms have names and can be added and retired. `DecisionBook`
+has the rules; this module checks the input and raises `InputError` where it breaks them.
 """
 
 import hashlib
@@ -25,27 +25,46 @@ from driftbandits.agents.settings import AgentCounts, AgentSettings
 
 
 class Agent:
-    """Decides, remembers, learns. Several threads may share one: their calls take turns.
+    """A policy with a memory, which decides for real users and learns from their rewards.
+
+    Several threads may share an agent: their calls take turns. With the same seed and the same
+    calls at the same times, an agent makes the same decisions, bit for bit.
 
     Args:
-        arms: their names.
-        context: names of the numbers that come with each decision; empty is no context.
-        policy: its name with settings, as in "recurrent(energy=0)".
-        seed: random seed.
-        window: seconds after which a decision no longer waits for its reward; None waits for ever.
-        default_reward: learned when the window has passed; None forgets the decision.
-        reward_range: lowest and highest reward.
-        context_ranges: lowest and highest value of context numbers, by name; -100 to 100 for
-            those that are not named.
-        out_of_range: what happens to a reward or a context number that is out of its range:
-            "refuse" it, "clip" it, or "accept" it, which lets one wrong number mislead the policy.
-        noise: of the rewards, a sub-Gaussian constant, for the policies that need to know.
-        horizon: how many decisions there will be, if that is known.
-        remember: how many past decisions are remembered, to recognise repeats.
-        max_open: how many decisions may be open, up to 10,000,000; beyond that the oldest expires.
-        cache: whether compiled programs are kept for the next process: True or False, or the
-            folder that keeps them; None does what DRIFTBANDITS_CACHE says ("on", "off" or a
-            folder), and keeps nothing if it is not set.
+        arms: The names of the arms.
+        context: The names of the numbers that come with each decision. Without any, the agent has
+            no context.
+        policy: The name of a policy with its settings, as in "recurrent(energy=0)".
+        seed: The random seed.
+        window: How many seconds a decision waits for its reward. None waits forever.
+        default_reward: The reward that is learned when the window has passed. None forgets the
+            decision.
+        reward_range: The lowest and the highest reward.
+        context_ranges: The lowest and the highest value of context numbers, by name. The range of
+            those that are not named is -100 to 100.
+        out_of_range: What happens to a reward or a context number out of its range. "refuse"
+            raises an InputError, "clip" uses the end of the range, and "accept" uses the number,
+            which lets one wrong number mislead the policy.
+        noise: The sub-Gaussian constant of the rewards, for policies that need it.
+        horizon: The number of decisions, for policies that need it.
+        remember: How many past decisions are remembered, to recognise repeats.
+        max_open: How many decisions may be open, up to 10,000,000. One more expires the oldest.
+        cache: Whether compiled programs are stored for the next process: True, False, or the
+            folder to use. None does what the environment variable DRIFTBANDITS_CACHE says ("on",
+            "off" or a folder), and stores nothing if it is not set.
+
+    Raises:
+        InputError: If an argument breaks a rule.
+
+    Example:
+        ```python
+        from driftbandits import Agent
+
+        agent = Agent(["red", "green"], context=["hour"], seed=1)
+        decision = agent.decide({"hour": 0.5})
+        print(decision.arm, decision.probability)
+        agent.reward(decision.id, 1.0)
+        ```
     """
 
     def __init__(
@@ -87,30 +106,30 @@ class Agent:
     @property
     @one_at_a_time
     def arms(self) -> list[str]:
-        """Names of all arms, retired ones too, in the order in which they came."""
+        """The names of all arms, including retired ones, in the order in which they were added."""
         return list(self._book.arms.names)
 
     @property
     @one_at_a_time
     def retired(self) -> list[str]:
-        """Names of the retired arms."""
+        """The names of the retired arms."""
         return self._book.arms.retired
 
     @property
     @one_at_a_time
     def open(self) -> list[str]:
-        """Ids of the decisions that wait for their rewards, oldest first."""
+        """The ids of the decisions that wait for their rewards, oldest first."""
         return list(self._book.open)
 
     @property
     def settings(self) -> AgentSettings:
-        """Policy, seed, context and the other settings that it was made with."""
+        """The arguments that the agent was made with, such as its policy, seed and context."""
         return self._book.settings
 
     @property
     @one_at_a_time
     def counts(self) -> AgentCounts:
-        """How many decisions were made, and how many of them were rewarded or expired."""
+        """The numbers of decisions, of rewards, and of decisions that expired."""
         return self._book.counts
 
     # Deciding
@@ -123,13 +142,28 @@ class Agent:
         id: str | None = None,
         now: float | None = None,
     ) -> AgentDecision:
-        """Chooses an arm; the same id again gives the same decision.
+        """Chooses an arm. The same id again gives the same decision.
 
         Args:
-            context: numbers in the order of the context's names, or by name.
-            available: names of the arms to choose from; None is all that are not retired.
-            id: the caller's own; None makes one.
-            now: unix time; None asks the clock.
+            context: The numbers in the order of the context's names, or a mapping by name.
+            available: The names of the arms to choose from. None means all that are not retired.
+            id: Your own id of the decision. None makes one.
+            now: The unix time in seconds. None uses the clock.
+
+        Returns:
+            The decision, with the chosen arm and the probabilities of all arms.
+
+        Raises:
+            InputError: If an argument breaks a rule. Then nothing is decided.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            decision = agent.decide(id="visit-1")
+            assert agent.decide(id="visit-1") == decision
+            ```
         """
         return self.decide_many([Request(context, available, id)], now=now)[0]
 
@@ -137,7 +171,27 @@ class Agent:
     def decide_many(
         self, requests: Iterable[Request | Mapping[str, object]], *, now: float | None = None
     ) -> list[AgentDecision]:
-        """One decision after the other; nothing is decided if one of the requests is refused."""
+        """Makes many decisions at once, which is faster than one call after the other.
+
+        Args:
+            requests: One `Request` for each decision, or a mapping with the same names.
+            now: The unix time in seconds. None uses the clock.
+
+        Returns:
+            The decisions, in the order of the requests.
+
+        Raises:
+            InputError: If one of the requests breaks a rule. Then none is decided.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], context=["hour"], seed=1)
+            made = agent.decide_many([{"context": [0.1]}, {"context": [0.9]}])
+            print([decision.arm for decision in made])
+            ```
+        """
         given = [r if isinstance(r, Request) else checks.request(r, Request) for r in requests]
         book, batch, ids = self._book, DecisionBatch({}, {}), self._ids(given)
         book.admit(batch, ids, given)
@@ -167,14 +221,57 @@ class Agent:
     # Learning
 
     def reward(self, id: str, reward: float, *, now: float | None = None) -> str:
-        """Learns the reward of a decision: "learned", or "duplicate" where it was known already."""
+        """Learns the reward of a decision, at once or late.
+
+        Args:
+            id: The id of the decision.
+            reward: The reward.
+            now: The unix time in seconds. None uses the clock.
+
+        Returns:
+            "learned", or "duplicate" if the decision already has this reward.
+
+        Raises:
+            InputError: If the decision is unknown, has expired or has another reward, or if the
+                reward is refused. Then nothing is learned.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            decision = agent.decide()
+            assert agent.reward(decision.id, 1.0) == "learned"
+            assert agent.reward(decision.id, 1.0) == "duplicate"
+            ```
+        """
         return self.reward_many([(id, reward)], now=now)[0]
 
     @one_at_a_time
     def reward_many(
         self, rewards: Iterable[tuple[str, float]], *, now: float | None = None
     ) -> list[str]:
-        """One reward after the other; nothing is learned if one of them is refused."""
+        """Learns many rewards at once.
+
+        Args:
+            rewards: Pairs of an id and a reward.
+            now: The unix time in seconds. None uses the clock.
+
+        Returns:
+            "learned" or "duplicate" for each reward.
+
+        Raises:
+            InputError: If one of the rewards is refused. Then none is learned.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            made = agent.decide_many([{}, {}])
+            agent.reward_many([(made[0].id, 1.0), (made[1].id, 0.0)])
+            ```
+        """
         given = checks.pairs(rewards)
         self._book.expire(moment(now))
         batch = self._book.judge(given)
@@ -190,9 +287,24 @@ class Agent:
 
     @one_at_a_time
     def expire(self, now: float | None = None) -> list[str]:
-        """Ends the wait of decisions whose window has passed; gives their ids, oldest first.
+        """Ends the wait of decisions whose window has passed.
 
         `decide` and `reward` do the same before anything else. Time never goes back.
+
+        Args:
+            now: The unix time in seconds. None uses the clock.
+
+        Returns:
+            The ids of these decisions, oldest first.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], window=60, seed=1)
+            agent.decide(id="visit-1", now=0)
+            assert agent.expire(now=100) == ["visit-1"]
+            ```
         """
         return self._book.expire(moment(now))
 
@@ -200,34 +312,116 @@ class Agent:
 
     @one_at_a_time
     def add_arm(self, name: str) -> None:
-        """Adds an arm, which starts from the prior."""
+        """Adds an arm, which starts from the prior.
+
+        Args:
+            name: The name of the new arm.
+
+        Raises:
+            InputError: If an arm with this name exists.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            agent.add_arm("blue")
+            assert agent.arms == ["red", "green", "blue"]
+            ```
+        """
         self._book.add_arm(name)
 
     @one_at_a_time
     def retire_arm(self, name: str) -> None:
-        """Stops choosing an arm; what is known of it stays, and its late rewards are learned."""
+        """Stops choosing an arm. What was learned about it stays, and late rewards are learned.
+
+        Args:
+            name: The name of the arm.
+
+        Raises:
+            InputError: If there is no such arm, or it is the last active one.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            agent.retire_arm("red")
+            assert agent.decide().arm == "green"
+            ```
+        """
         self._book.retire_arm(name)
 
     @one_at_a_time
     def restore_arm(self, name: str) -> None:
-        """Brings back a retired arm, with all that is known of it."""
+        """Brings back a retired arm, with all that was learned about it.
+
+        Args:
+            name: The name of the arm.
+
+        Raises:
+            InputError: If there is no such arm.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            agent.retire_arm("red")
+            agent.restore_arm("red")
+            assert agent.retired == []
+            ```
+        """
         self._book.restore_arm(name)
 
-    # Keeping
+    # Saving
 
     @one_at_a_time
     def save(self, path: str | Path) -> None:
-        """Writes everything into one file, atomically."""
+        """Writes the agent into one file, atomically and with a checksum.
+
+        Args:
+            path: The file to write.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            agent = Agent(["red", "green"], seed=1)
+            agent.save("shop.agent")
+            again = Agent.load("shop.agent")
+            assert again.decide(now=0) == agent.decide(now=0)
+            ```
+        """
         write_book(self._book, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, cache: bool | str | Path | None = None) -> "Agent":
-        """The agent of a file; it continues as if it had never stopped. `cache` is as above."""
+        """Reads an agent from a file. It continues bit for bit.
+
+        Args:
+            path: The file that `save` wrote.
+            cache: Whether compiled programs are stored, as for a new agent.
+
+        Returns:
+            The agent.
+
+        Raises:
+            InputError: If the file is damaged, not an agent, or of a newer version.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            Agent(["red", "green"], seed=1).save("shop.agent")
+            print(Agent.load("shop.agent").arms)
+            ```
+        """
         return agent_of(read_book(Path(path), cache))
 
 
 def agent_of(book: DecisionBook) -> Agent:
-    """The agent whose decisions are in this book."""
+    """Makes the agent whose decisions are in this book."""
     agent = Agent.__new__(Agent)
     agent._book, agent._turns = book, Turns()
     return agent

@@ -1,4 +1,4 @@
-"""What an agent is asked, and what it answers."""
+"""Requests to an agent, and its decisions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -23,11 +23,26 @@ class DecisionRequest(Protocol):
 
 
 class Request(NamedTuple):
-    """A request for a decision."""
+    """A request for a decision.
 
-    context: Context = ()  # numbers in the order of the context's names, or by name
-    available: Sequence[str] | None = None  # arms; None is all that are not retired
-    id: str | None = None  # the caller's own; None makes one
+    Attributes:
+        context: The numbers in the order of the context's names, or a mapping by name.
+        available: The names of the arms to choose from. None means all that are not retired.
+        id: Your own id of the decision. None makes one.
+
+    Example:
+        ```python
+        from driftbandits import Agent, Request
+
+        agent = Agent(["red", "green"], context=["hour"], seed=1)
+        requests = [Request([0.1], id="visit-1"), Request([0.9], available=["green"])]
+        assert agent.decide_many(requests)[1].arm == "green"
+        ```
+    """
+
+    context: Context = ()
+    available: Sequence[str] | None = None
+    id: str | None = None
 
 
 class PolicyInput(NamedTuple):
@@ -38,27 +53,39 @@ class PolicyInput(NamedTuple):
 
 
 class AgentDecision:
-    """The chosen arm, its probability, and those of all arms, computed when they are read.
+    """A decision of an agent: the chosen arm, and the probabilities with which it was drawn.
+
+    The probabilities are those of the moment of the decision. They are computed when you read
+    them.
 
     Attributes:
-        id: under which its reward is given.
-        arm: the name of the chosen arm.
+        id: The id to give its reward with.
+        arm: The name of the chosen arm.
+
+    Example:
+        ```python
+        from driftbandits import Agent
+
+        decision = Agent(["red", "green"], seed=1).decide(id="visit-1")
+        assert decision.id == "visit-1"
+        assert decision.probability == decision.probabilities[decision.arm]
+        ```
     """
 
     __slots__ = ("_names", "_source", "arm", "id")
 
     def __init__(self, id: str, arm: str, names: Sequence[str], source: Probabilities) -> None:
-        """With the names of all arms, in the order of their probabilities."""
+        """Takes the names of all arms in the order of their probabilities."""
         self.id, self.arm, self._names, self._source = id, arm, names, source
 
     @property
     def probabilities(self) -> dict[str, float]:
-        """Of all arms, by name; of those that came later, none."""
+        """The probabilities of all arms at that moment, by name."""
         return dict(zip(self._names, computed(self._source).tolist(), strict=False))
 
     @property
     def probability(self) -> float:
-        """Of the chosen arm, with which it was drawn."""
+        """The probability with which the arm was chosen."""
         return self.probabilities[self.arm]
 
     def __eq__(self, other: object) -> bool:

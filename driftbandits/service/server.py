@@ -73,9 +73,9 @@ def serve(
 
 
 def leave() -> None:
-    """Ends the process now if a thread is compiling, which cannot be interrupted.
+    """Ends the process at once if a thread is compiling, which cannot be interrupted.
 
-    All answers are given and everything is on the disk; Python alone would wait for the thread.
+    All answers have been sent and everything is on disk; Python would wait for the thread.
     """
     ours = [each for each in threading.enumerate() if each.name.startswith("driftbandits-")]
     for thread in ours:
@@ -87,7 +87,7 @@ def leave() -> None:
 
 
 def single_worker(url: str) -> Worker:
-    """With SQLite: while it has the folder, all bandits are its own, also after a restart."""
+    """With SQLite, the worker that has the folder owns all bandits, also after a restart."""
     return Worker("alone", url, ttl=inf)
 
 
@@ -102,11 +102,48 @@ def asgi_app(
     url: str | None = None,
     without_keys: bool = False,
 ) -> AsgiApp:
-    """One worker as an ASGI application, for another server or another application.
+    """Makes the decision service an ASGI application.
 
-    Without `data` and `database`, both are taken from the environment: DRIFTBANDITS_DATABASE, or
-    else DRIFTBANDITS_DATA, or else the folder `driftbandits-data`. With a database, other workers
-    forward to `url` (or DRIFTBANDITS_URL), the address where this one is mounted.
+    Any ASGI server can run it, and it can be mounted in a Starlette or FastAPI application. It
+    starts with the server's lifespan. Where it is mounted, start it with `async with` in your own
+    lifespan. Run one process for each data folder or `url`.
+
+    Args:
+        data: The folder of the SQLite database. None uses the environment variable
+            DRIFTBANDITS_DATA, or the folder `driftbandits-data`.
+        database: The address of a PostgreSQL database to use instead. If neither `data` nor
+            `database` is given, the environment variable DRIFTBANDITS_DATABASE counts.
+        url: The address, with its prefix, at which other workers reach this one. None uses the
+            environment variable DRIFTBANDITS_URL. It is required with a database.
+        without_keys: Whether requests need no key. Then only requests that arrive at a loopback
+            address are served.
+
+    Returns:
+        The application, which is also an asynchronous context manager.
+
+    Raises:
+        InputError: If a database is given without a `url`.
+
+    Example:
+        ```python
+        import asyncio
+
+        import httpx
+
+        from driftbandits import asgi_app
+
+        service = asgi_app("data", without_keys=True)
+
+
+        async def main():
+            inside = httpx.ASGITransport(service)
+            async with service, httpx.AsyncClient(transport=inside) as http:
+                answer = await http.get("http://localhost/readyz")
+                assert answer.json() == {"status": "ready"}
+
+
+        asyncio.run(main())
+        ```
     """
     if data is None and database is None:
         database = os.environ.get("DRIFTBANDITS_DATABASE")
@@ -124,7 +161,7 @@ def asgi_app(
 
 
 def new_service(store: Store, database: str, url: str, without_keys: bool) -> Service:
-    """One worker, not started yet."""
+    """Makes one worker, which is not started yet."""
     if not without_keys:
         create_first_key(store)
     worker = single_worker(url) if sqlite_file(database) else one_of_many(url)
@@ -132,7 +169,7 @@ def new_service(store: Store, database: str, url: str, without_keys: bool) -> Se
 
 
 class WorkerServer(Server):
-    """uvicorn's, without its signal handlers: after a stop, they would end the process."""
+    """uvicorn's server without its signal handlers, which would end the process after a stop."""
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()
@@ -171,7 +208,7 @@ def uvicorn_config(app: AsgiApp) -> Config:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's, or asyncio's where it is not available (Windows)."""
+    """Makes uvloop's loop, or asyncio's where uvloop is not available (Windows)."""
     try:
         import uvloop
     except ImportError:
@@ -191,7 +228,7 @@ def call_on_signal(stop: Callable[[], None]) -> None:
 def tune_interpreter() -> None:
     """Keeps the garbage collector from scanning all modules every few hundred requests.
 
-    The shorter switch interval lets its three busy threads wait less for each other.
+    A shorter switch interval lets the three busy threads wait less for each other.
     """
     sys.setswitchinterval(0.001)
     gc.collect()
@@ -201,7 +238,7 @@ def tune_interpreter() -> None:
 
 @contextmanager
 def open_store(data: Path, database: str | None) -> Iterator[Store]:
-    """The store of a service, which may be running."""
+    """Opens the store of a service, which may be running."""
     store = Store(database_url(data, database))
     try:
         yield store
@@ -211,7 +248,7 @@ def open_store(data: Path, database: str | None) -> Iterator[Store]:
 
 @contextmanager
 def open_own_store(data: Path, database: str | None) -> Iterator[Store]:
-    """The store of a worker; with SQLite, nobody else has one in the same folder."""
+    """Opens the store of a worker; with SQLite, no other worker can use the same folder."""
     file = sqlite_file(database_url(data, database))
     with ExitStack() as stack:
         if file:
@@ -220,7 +257,7 @@ def open_own_store(data: Path, database: str | None) -> Iterator[Store]:
 
 
 def lock_folder(folder: Path, by_database: bool) -> FileLock:
-    """An SQLite database belongs to one process."""
+    """Locks a folder, because an SQLite database belongs to one process."""
     lock = FileLock(folder / "lock")
     try:
         lock.acquire(timeout=0)
@@ -258,7 +295,7 @@ def is_loopback(host: str) -> bool:
 
 
 def create_first_key(store: Store) -> None:
-    """A service without any key would be unusable."""
+    """Creates a key if there is none, because the service would be unusable."""
     if not store.keys():
         key = new_key()
         store.add_key(digest_of(key), "admin", "first key")

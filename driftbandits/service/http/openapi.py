@@ -1,6 +1,7 @@
 """The OpenAPI description, made from the table of routes and the messages."""
 
 import re
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -88,7 +89,7 @@ def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
         described["security"] = [{"key": []}]
         described["description"] = required_role(route.role)
     if route.body:
-        content = {"schema": schemas[route.body], "example": route.example}
+        content = {"schema": schemas[route.body], "example": deepcopy(route.example)}
         described["requestBody"] = {"required": True, "content": {"application/json": content}}
     return described
 
