@@ -15,7 +15,7 @@ from driftbandits.report.style import MEANINGS, duration
 from driftbandits.report.tables import final_table
 from driftbandits.report.wording import deciding, verdict_text
 from driftbandits.running.store import finished, read_results
-from tools.publish.finals import finals
+from tools.publish.finals import finals, wrapped
 from tools.publish.marks import with_table
 from tools.publish.paper_stamp import write_stamp
 
@@ -89,7 +89,7 @@ def section(place: Path) -> list[str]:
     made = f"{size}, {duration(seconds)} of one core" if size else "no runs"
     parts = [
         f"## {experiment.title}\n",
-        f"{experiment.question} ({made}; revision {about['revision']})\n",
+        wrapped(f"{experiment.question} ({made}; revision {about['revision']})") + "\n",
         f"![{experiment.title}]({place.name}/figure.png)\n",
     ]
     if results.values:
