@@ -9,7 +9,7 @@ from driftbandits.agents import checks
 
 
 class Arms:
-    """Arms come and go; the slots of retired ones stay theirs."""
+    """Named arms in slots; a retired arm keeps its slot."""
 
     def __init__(self, names: Sequence[str]) -> None:
         checks.names("arms", names)
@@ -21,7 +21,7 @@ class Arms:
 
     @property
     def slots(self) -> int:
-        """Arms that there is room for before the policy's memory must grow."""
+        """How many arms fit before the policy's memory must grow."""
         return self._active.size
 
     @property
@@ -39,7 +39,7 @@ class Arms:
             check.fail("arm", "a new name (restore_arm brings back a retired one)", name)
 
     def add(self, name: str) -> None:
-        """Into the first spare slot, which must be there."""
+        """Adds an arm to the first spare slot, which must exist."""
         slot = len(self.names)
         self._active[slot] = True
         self._slots[name] = slot
@@ -58,7 +58,7 @@ class Arms:
         self._active = np.append(self._active, np.zeros(slots - self.slots, bool))
 
     def mask(self, available: Sequence[str] | None) -> np.ndarray:
-        """(slots,) bool; the very same array for all requests that leave it open."""
+        """Which slots may be chosen, (slots,) bool; one array for all without `available`."""
         if available is None:
             return self._active
         if isinstance(available, str) or not isinstance(available, Iterable):

@@ -20,7 +20,7 @@ def write_arrays(arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def read_arrays(content: bytes) -> dict[str, np.ndarray]:
-    """Copies, by name; what is not as it was written is a ValueError or zipfile.BadZipFile."""
+    """Reads copies of the arrays, by name; ValueError or BadZipFile if they are not intact."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):

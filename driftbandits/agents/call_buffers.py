@@ -1,4 +1,4 @@
-"""What the programs of a policy are given: one array for each call, and views of it to write to."""
+"""The inputs of a policy's programs: one array for each call, and views of it to write to."""
 
 from typing import Any
 

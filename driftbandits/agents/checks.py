@@ -23,7 +23,7 @@ LARGEST_NUMBER = (
 
 
 def settings(given: AgentSettings) -> AgentSettings:
-    """The same, with tuples in place of lists."""
+    """Checks settings and returns them with tuples instead of lists."""
     if not isinstance(given.policy, str):
         check.fail("policy", "a name with settings, as in 'tracker(width=2)'", given.policy)
     names("context", given.context)
@@ -75,7 +75,7 @@ def names(kind: str, given: Sequence[str]) -> None:
 
 
 def name(kind: str, given: object) -> str:
-    """Any text that can be shown and stored: no control characters, no half characters."""
+    """Checks a name: text without control characters and without half characters."""
     if not isinstance(given, str) or not is_name(given):
         check.fail(
             kind, f"a text of 1 to {LONGEST_NAME} characters without control characters", given
@@ -113,7 +113,7 @@ def fits(number: Any) -> bool:
 
 
 def pairs(given: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Of ids and rewards."""
+    """Checks pairs of ids and rewards."""
     found = []
     for each in given:
         if not isinstance(each, tuple | list) or len(each) != 2:
@@ -129,7 +129,7 @@ def moment(given: object) -> float:
 
 
 def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
-    """The numbers in order."""
+    """Returns the numbers of a context in order."""
     if not known and type(given) in LISTS and not given:
         return NOTHING
     values = by_name(given, known) if isinstance(given, Mapping) else given
@@ -157,7 +157,7 @@ def by_name(given: Mapping[str, float], known: tuple[str, ...]) -> list[float]:
 
 
 def request(given: Mapping[str, object], kind: type[Fields]) -> Fields:
-    """From a mapping with the same names."""
+    """Makes a request from a mapping with the same names."""
     if not isinstance(given, Mapping):
         check.fail("a request", "a mapping or a Request", given)
     for key in given:

@@ -31,7 +31,7 @@ class OpenDecision(NamedTuple):
 
 
 class RecentDecision(NamedTuple):
-    """One that is not in a block yet."""
+    """An open decision that is not in a block yet."""
 
     decision: OpenDecision
     ticket: np.ndarray  # (words,) uint32
@@ -91,7 +91,7 @@ class Block:
         return len(self.columns.ids)
 
     def append(self, first: int, ids: list[str], time: float, made: MadeDecisions) -> None:
-        """Numbered from `first` on; there must be room."""
+        """Appends decisions, numbered from `first`; there must be room."""
         assert isinstance(self.tables, InMemory)
         columns, (arms, laws, tickets), count = self.columns, made, len(ids)
         if not self.count:
@@ -116,7 +116,7 @@ class Block:
         self.open += count
 
     def _law_numbers(self, laws: np.ndarray) -> np.ndarray | int:
-        """Keeps them, unless they are the last ones again."""
+        """Stores probabilities, unless they are equal to the last ones."""
         if len(laws) > 1:
             self._last_law = b""
             return np.arange(*self._keep(laws), dtype=TYPES.laws)
@@ -127,7 +127,7 @@ class Block:
         return self.law_count - 1
 
     def _keep(self, laws: np.ndarray) -> tuple[int, int]:
-        """From where to where they are kept."""
+        """Stores probabilities; returns where they start and end."""
         assert isinstance(self.tables, InMemory)
         first, last = self.law_count, self.law_count + len(laws)
         table = self.tables.probabilities
@@ -144,14 +144,14 @@ class Block:
         self.tables = self.tables._replace(tickets=longer(self.tables.tickets, capacity))
 
     def seal(self) -> None:
-        """Nothing is appended any more."""
+        """Seals the block: nothing is appended from now on."""
         assert isinstance(self.tables, InMemory)
         self.columns = Columns(*(column[: self.count].copy() for column in self.columns))
         tickets, laws = self.tables
         self.tables = InMemory(tickets[: self.count].copy(), laws[: self.law_count].copy())
 
     def clear(self) -> None:
-        """None of it is open: it is filled from the start again."""
+        """Empties the block, in which nothing is open."""
         self.count = self.law_count = 0
         self._is_dense = True
         self._last_law = b""
@@ -159,7 +159,7 @@ class Block:
     # Its decisions
 
     def row_of(self, number: int) -> int:
-        """Of a decision that is here."""
+        """The row of a decision in this block."""
         if self._is_dense:
             return number - self.first
         return int(np.searchsorted(self.columns.numbers[: self.count], number))
@@ -185,7 +185,7 @@ class Block:
 
     @property
     def first_time(self) -> float:
-        """Of its oldest open decision."""
+        """The time of its oldest open decision."""
         return float(self.columns.times[self.columns.is_open.argmax()])
 
     def open_rows(self) -> np.ndarray:

@@ -43,7 +43,7 @@ Past = Mapping[str, PastDecision]  # by id
 
 
 class DecisionBatch(NamedTuple):
-    """Requests that are answered together, by id: what is asked for twice is decided once."""
+    """Requests that are answered together, by id; a repeated id is decided once."""
 
     new: dict[str, PolicyInput]
     known: dict[str, OpenDecision | PastDecision]
@@ -57,7 +57,7 @@ class RewardBatch(NamedTuple):
     new: dict[str, float]  # what is to be learned, by id
 
     def without(self, refused: set[str]) -> "RewardBatch":
-        """Where the policy refuses some of the new ones."""
+        """The batch without rewards that the policy refuses."""
         both = zip(self.ids, self.verdicts, strict=True)
         verdicts = [DIVERGING if id in refused else verdict for id, verdict in both]
         new = {id: reward for id, reward in self.new.items() if id not in refused}
@@ -65,7 +65,7 @@ class RewardBatch(NamedTuple):
 
 
 def spec_of(settings: AgentSettings, slots: int) -> BanditSpec:
-    """What the policy is told of the problem, with so many slots for arms."""
+    """What the policy knows of the problem, with so many slots for arms."""
     return BanditSpec(
         num_arms=slots,
         context_dim=len(settings.context),
@@ -85,7 +85,7 @@ class DecisionBook:
         folder: Path | None = None,
         cache: Cache | None = None,
     ) -> None:
-        """With a folder for temporary files, or in the system's, and a cache of programs."""
+        """Makes an empty book; `folder` is for temporary files, `cache` for compiled programs."""
         self.set_settings(settings)
         self.arms = Arms(arms)
         spec = spec_of(self.settings, len(arms))
@@ -100,7 +100,7 @@ class DecisionBook:
         return AgentCounts(self.learner.decisions, self.rewards, self.expired)
 
     def set_settings(self, settings: AgentSettings) -> None:
-        """Later on, only those that are CHANGEABLE may be other ones."""
+        """Changes settings; after the start, only those in CHANGEABLE may differ."""
         self.settings = given = checks.settings(settings)
         self.ranges = ranges(
             given.reward_range, given.context, given.context_ranges, given.out_of_range
@@ -176,7 +176,7 @@ class DecisionBook:
     def _open(
         self, ids: list[str], acts: Acts, probabilities: np.ndarray
     ) -> dict[str, OpenDecision]:
-        """Where all have the same probabilities, they share them."""
+        """Opens decisions; equal probabilities are shared."""
         now, table = self.now, probabilities.copy()
         if len(ids) > 1 and (table == table[0]).all():
             table = table[:1].copy()
@@ -193,7 +193,7 @@ class DecisionBook:
     # Rewards
 
     def judge(self, rewards: Sequence[tuple[str, float]], past: Past | None = None) -> RewardBatch:
-        """What becomes of rewards; `learn` then learns the new ones."""
+        """Judges rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
         waiting, verdicts = self.open, []
         refuses, (low, high) = self.ranges.out_of_range == "refuse", self.settings.reward_range
@@ -226,7 +226,7 @@ class DecisionBook:
         return batch
 
     def expire(self, now: float, room: int = 0, limit: int = sys.maxsize) -> list[str]:
-        """Settles decisions whose window has passed; gives their ids, oldest first.
+        """Settles decisions whose window has passed; returns their ids, oldest first.
 
         Where there is no room for so many more, the oldest ones go too; at most `limit` of them.
         """
@@ -248,7 +248,7 @@ class DecisionBook:
         self.now = max(self.now, now)
 
     def settle(self, ids: list[str], rewards: list[float] | None = None) -> set[str]:
-        """Open decisions become past ones: they have their rewards or, with None, are expired.
+        """Turns open decisions into past ones, with rewards or, with None, as expired.
 
         Gives the ids whose rewards the policy refuses: nothing is learned from them.
         """
@@ -260,11 +260,11 @@ class DecisionBook:
         return refused
 
     def forget(self, ids: list[str]) -> None:
-        """Open decisions become past ones from which nothing is learned."""
+        """Turns open decisions into past ones from which nothing is learned."""
         self._close(ids, None, expired=False)
 
     def _learn(self, ids: list[str], rewards: list[float], whole: bool = False) -> set[str]:
-        """The ids whose rewards the policy refuses."""
+        """Learns rewards; returns the ids whose rewards the policy refuses."""
         if not ids:
             return set()
         tickets, clipped = self.open.tickets_of(ids), self.ranges.clipped(rewards)
@@ -286,7 +286,7 @@ class DecisionBook:
     # Arms
 
     def add_arm(self, name: str) -> None:
-        """One more arm, which starts from the prior."""
+        """Adds an arm, which starts from the prior."""
         self.arms.check_new(name)
         if self.arms.is_full:
             self.widen(2 * self.arms.slots)

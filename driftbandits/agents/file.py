@@ -104,7 +104,7 @@ def contents_of(book: DecisionBook, blocks: Sequence[Block] | None = None) -> Co
 def restored(
     contents: Contents, name: str, version: int, folder: Path | None, cache: Cache | None
 ) -> DecisionBook:
-    """Everything but its open and past decisions."""
+    """Restores everything except open and past decisions."""
     about, arrays = contents
     check_about(about, arrays["slots"])
     check_decisions(about, arrays["laws"])

@@ -32,14 +32,14 @@ def packed(contents: Contents) -> bytes:
 
 
 def digest_of(body: bytes, version: int) -> bytes:
-    """Of the version too, since 3, so that no damaged one passes for that of an older file."""
+    """The checksum; since version 3 it includes the version, so that damage there is noticed."""
     digest = hashlib.sha256(b"" if version < 3 else b"%d\n" % version)
     digest.update(body)
     return digest.hexdigest().encode()
 
 
 def plain(number: np.generic) -> object:
-    """A setting may have been given as one of NumPy's numbers."""
+    """A setting as a plain number, if it was one of NumPy's."""
     return number.item()
 
 
@@ -52,7 +52,7 @@ def is_intact(content: bytes) -> bool:
 
 
 def unpacked(content: bytes, name: str) -> tuple[int, Contents]:
-    """The version of a file, and what is in it."""
+    """Reads the version of a file and its contents."""
     found = FIRST_LINE.match(content[:128])
     if not found:
         check.fail(name, "a file that Agent.save wrote", content[:20])

@@ -20,7 +20,7 @@ class Contents(NamedTuple):
 
 
 def continued(parts: Sequence[Contents]) -> Contents:
-    """A file's contents and all changes since as one: the contents of a file written now."""
+    """Joins a file's contents and all changes since into the contents of a file written now."""
     *_, (about, arrays) = parts
     if len(parts) == 1:
         return parts[0]

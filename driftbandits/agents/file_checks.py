@@ -50,7 +50,7 @@ def check_state(state: dict[str, np.ndarray]) -> None:
 
 
 def check_numbers(what: str, array: np.ndarray) -> None:
-    """Of whole numbers, -1 is the lowest that policies have."""
+    """Checks numbers; the lowest integer that policies use is -1."""
     if array.dtype.kind == "f":
         within = np.abs(array) < LARGEST_FLOAT  # which NaN is not
         must(bool(within.all()), f"{what} has something that is not a number, or is too large")
@@ -60,14 +60,14 @@ def check_numbers(what: str, array: np.ndarray) -> None:
 
 
 def check_rehearsal(probabilities: np.ndarray, state: dict[str, np.ndarray]) -> None:
-    """Wrong numbers show when they are used: a few decisions, and the state after their rewards."""
+    """Tries a few decisions and rewards, because wrong numbers show when they are used."""
     adds_up = (probabilities >= 0).all(axis=1) & (abs(probabilities.sum(axis=1) - 1) < 0.01)
     must(bool(adds_up.all()), "its probabilities are not numbers")
     check_state(state)
 
 
 def check_decisions(about: About, probabilities: np.ndarray) -> None:
-    """The entries of open and past decisions, and the probabilities of both."""
+    """Checks the entries and probabilities of open and past decisions."""
     ids, sizes, last = set(), 0, -math.inf
     for id, arm, size, time in about["open"]:
         check_entry(id, arm, size, len(about["arms"]))
@@ -88,7 +88,7 @@ def check_decisions(about: About, probabilities: np.ndarray) -> None:
 def check_segment(
     about: About, arrays: dict[str, np.ndarray], is_open: np.ndarray, names: int
 ) -> None:
-    """The decisions of a segment, without their tickets, of which some are still open."""
+    """Checks the decisions of a segment, without their tickets."""
     ids, probabilities, count = about["ids"], arrays["probabilities"], len(is_open)
     must(check.is_integer(about["slots"]) and about["slots"] > 0, "its slots are none")
     must(count > 0 and isinstance(ids, list) and len(ids) == count, "its ids are none")

@@ -33,7 +33,7 @@ def rows_of(open: OpenDecisions, blocks: Iterable[Block]) -> FileRows:
 
 
 def load_rows(open: OpenDecisions, rows: FileRows) -> None:
-    """They are the newest ones."""
+    """Loads decisions, which are the newest ones."""
     first_law = 0
     for first in range(0, len(rows.entries), open.block_rows):
         part = slice(first, first + open.block_rows)

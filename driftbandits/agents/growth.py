@@ -13,7 +13,7 @@ from driftbandits.core import PyTree
 
 
 def grown(known: PyTree, fresh: PyTree, arms: int, more: int) -> PyTree:
-    """`known`, of so many arms, in the shapes of `fresh`, which has `more` arms on top."""
+    """Puts `known`, with so many arms, into the shapes of `fresh`, which has `more` arms."""
     return jax.tree.map(lambda old, new: placed(np.asarray(old), new, arms, more), known, fresh)
 
 
@@ -36,7 +36,7 @@ def positions(old: int, new: int, arms: int, more: int) -> np.ndarray:
 
 
 def rows_grown(rows: np.ndarray, before: Layout, after: Layout, arms: int, more: int) -> np.ndarray:
-    """Tickets in their new shape: of new arms they say zero, or that they were not available."""
+    """Reshapes tickets: new arms are zero, or were not available."""
     blank = columns(after, np.zeros((len(rows), after.width), WORD))
     pairs = zip(columns(before, rows), blank, strict=True)
     parts = [placed(old, new, arms, more).reshape(len(rows), -1) for old, new in pairs]

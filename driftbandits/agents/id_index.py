@@ -18,7 +18,7 @@ class IdIndex:
         return self._count
 
     def part_of(self, id: str) -> dict[str, int]:
-        """The dict that has this id, if any has."""
+        """Finds the dict that has this id, if any."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]
@@ -38,7 +38,7 @@ class IdIndex:
         return [self.part_of(id)[id] for id in ids]
 
     def pop(self, ids: Sequence[str]) -> list[int]:
-        """Their numbers, for the last time."""
+        """Removes ids and returns their numbers."""
         numbers = [self.part_of(id).pop(id) for id in ids]
         self._count -= len(numbers)
         return numbers

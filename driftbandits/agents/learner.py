@@ -53,7 +53,7 @@ class Act(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A memory to go back to."""
+    """A state to go back to."""
 
     parts: Parts
     decisions: int
@@ -68,7 +68,7 @@ def part_of(made: Made | None, part: slice) -> Any:
 
 
 def padded(made: Made, length: int) -> Made:
-    """For one call of a program."""
+    """Rows, padded for one call of a program."""
     missing = length - len(made.arm)
     return Made(np.pad(made.arm, (0, missing)), np.pad(made.probability, (0, missing)))
 
@@ -79,7 +79,7 @@ class Learner:
     def __init__(
         self, policy: str, spec: BanditSpec, seed: int, cache: Cache | None = None
     ) -> None:
-        """With a choice of the folder that keeps compiled programs."""
+        """Makes a fresh learner; `cache` chooses the folder of compiled programs."""
         words = block_words(seed, 1, 0)
         self._text, self._folder = policy, cache_folder(cache)
         self._start, self._words = words[0, POLICY_START], words[0, POLICY_STEPS]
@@ -103,7 +103,7 @@ class Learner:
 
     @property
     def shares_probabilities(self) -> bool:
-        """Whether decisions have the same ones until a reward comes, if the same arms are there."""
+        """Whether probabilities stay the same until the next reward, for the same arms."""
         return self._programs.still
 
     @property
@@ -136,7 +136,7 @@ class Learner:
             raise
 
     def act_once(self, context: np.ndarray, available: np.ndarray, arms: int) -> Act:
-        """Decides once, with probabilities of the first `arms`: the others are spare slots.
+        """Decides once, with probabilities of the first `arms`; other slots are spare.
 
         Where deciding changes nothing, they are computed when they are read.
         """
@@ -151,7 +151,7 @@ class Learner:
         return Act(int(row[0]), laws[0, :arms].copy(), row[1:])
 
     def _deferred(self, parts: Parts, available: np.ndarray, arms: int) -> DeferredProbabilities:
-        """The same object until the next reward, if the same arms are there."""
+        """Deferred probabilities, the same object until the next reward with the same arms."""
         last = self._last_deferred
         if last is None or not last.are_those_of(parts, available, arms):
             last = DeferredProbabilities(self._probabilities, parts, available.copy(), arms)
@@ -167,7 +167,7 @@ class Learner:
     def act_again(
         self, contexts: np.ndarray, available: np.ndarray, made: Made
     ) -> tuple[Acts, list[int]]:
-        """Decides where the decisions are known; gives the places where it chose another arm.
+        """Repeats known decisions; returns the places where it would choose another arm.
 
         There its draw is taken to have come out as the known arm (`made_again`).
         """
@@ -193,14 +193,14 @@ class Learner:
         return joined(parts), different
 
     def _weighs_otherwise(self, acts: Acts, made: Made) -> np.ndarray:
-        """Where a reward would be divided by another probability than that of the known draw."""
+        """Where a reward would be divided by a probability other than that of the known draw."""
         if not self._programs.weighs:
             return np.zeros(len(acts.arms), bool)
         own = acts.probabilities[np.arange(len(acts.arms)), made.arm]
         return own != made.probability
 
     def _calls(self, available: np.ndarray) -> Iterator[slice]:
-        """Rows for one call: not too many, and of one mask where they share probabilities."""
+        """Splits rows into calls: not too many, and one mask where they share probabilities."""
         ends = set(range(0, len(available), self._programs.rows)) | {len(available)}
         if self._programs.still and (available != available[0]).any():
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
@@ -215,7 +215,7 @@ class Learner:
         return Acts(rows[:, 0].view(np.int32), laws, rows[:, 1:])
 
     def _shared_probabilities(self, available: np.ndarray) -> np.ndarray:
-        """Of all decisions until the next reward, if the same arms are there."""
+        """Probabilities of all decisions until the next reward, with the same arms available."""
         parts, mask, known = self._last_shared
         if parts is not self._parts or not np.array_equal(mask, available):
             known = self._probabilities(self._parts, available)
@@ -225,7 +225,7 @@ class Learner:
     def _decided(
         self, contexts: np.ndarray, available: np.ndarray, count: int, made: Made | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Arms and tickets, and probabilities where they are not those of the state."""
+        """Returns arms and tickets, and probabilities if they are not those of the state."""
         given = self._buffers
         given.to_act[:2] = self.decisions, count
         if self.spec.context_dim:
@@ -241,7 +241,7 @@ class Learner:
         return rows, np.asarray(laws[0])[:count] if laws else None
 
     def learn(self, tickets: np.ndarray, rewards: np.ndarray, whole: bool = False) -> list[int]:
-        """Learns the reward of each row of tickets; gives the places of those that it refuses.
+        """Learns the reward of each row of tickets; returns the places of refused ones.
 
         With `whole`, it learns nothing if it refuses one.
         """
@@ -258,7 +258,7 @@ class Learner:
         return refused
 
     def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
-        """Whether it did: all of them, or none."""
+        """Learns all or none; returns whether it did."""
         count = len(rewards)
         given = self._buffers
         given.to_learn[0] = count
@@ -273,7 +273,7 @@ class Learner:
         return True
 
     def _is_usable(self, parts: Parts, largest: float) -> bool:
-        """Finite numbers may still be ones that the policy cannot decide with."""
+        """Whether the policy can decide with a state, which finite numbers alone do not ensure."""
         if not np.isfinite(largest):
             return False
         everyone = np.ones(self.spec.num_arms, bool)
@@ -288,7 +288,7 @@ class Learner:
         return bool(arm[0] != REFUSED)
 
     def warm_up(self) -> None:
-        """Runs all programs for no decision and no reward."""
+        """Compiles all programs by running them without decisions and rewards."""
         given = self._buffers
         given.to_act[1] = given.to_learn[0] = 0
         self._programs.act(self._parts, given.to_act, None)
@@ -297,7 +297,7 @@ class Learner:
             self._programs.probabilities(self._parts, np.ones(self.spec.num_arms, bool))
 
     def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Probabilities of a few decisions, and the state after their rewards; then goes back."""
+        """Tries a few decisions and rewards, returns what came of them, and goes back."""
         before, dim = self.checkpoint(), self.spec.context_dim
         shape = (REHEARSED, self.spec.num_arms)
         acts = self.act(np.zeros((REHEARSED, dim), np.float32), np.ones(shape, bool))
@@ -309,7 +309,7 @@ class Learner:
         return acts.probabilities, after
 
     def grow(self, num_arms: int) -> Callable[[np.ndarray], np.ndarray]:
-        """More arms, which start from the prior; gives what brings tickets into their new shape."""
+        """Adds arms, which start from the prior; returns what reshapes tickets."""
         arms, state, layout = self.spec.num_arms, self._on_host(), self._programs.ticket
         self._shape(self.spec._replace(num_arms=num_arms))
         self._parts = self._fresh()
@@ -318,11 +318,11 @@ class Learner:
         return lambda tickets: rows_grown(tickets, layout, after, arms, more)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Every array of the state, by its path."""
+        """All arrays of the state, by path."""
         return arrays_by_path(self._on_host())
 
     def set_state(self, arrays: dict[str, np.ndarray], decisions: int) -> None:
-        """Goes on from a state; one of other names or shapes is refused with a ValueError."""
+        """Continues from a state; one with other names or shapes is a ValueError."""
         wanted = shapes_by_path(self._programs.state.blank)
         if state_shapes(arrays) != wanted:
             raise ValueError("a state of another shape")
@@ -341,7 +341,7 @@ class Learner:
 def state_probabilities(
     programs: Programs, policy: str, parts: Parts, available: np.ndarray
 ) -> np.ndarray:
-    """Those of a state in which deciding changes nothing."""
+    """The probabilities of a state in which deciding changes nothing."""
     found: np.ndarray = np.asarray(programs.probabilities(parts, available))
     if not sum_to_one(found):
         raise DivergenceError(cannot_decide(policy))
@@ -370,7 +370,7 @@ def state_shapes(arrays: dict[str, np.ndarray]) -> Shapes:
 
 
 def wanted_shapes(policy: str, spec: BanditSpec) -> Shapes:
-    """Those of a policy's state, found without making one."""
+    """Shapes of a policy's state, found without making one."""
     return shapes_by_path(blank_state(build_policy(policy, spec)))
 
 
@@ -379,5 +379,5 @@ def ticket_layout(policy: str, spec: BanditSpec) -> Layout:
 
 
 def bound(parts: Parts) -> Parts:
-    """Programs that are given this state run on the agents' device, without being told so."""
+    """Binds a state to the agents' device, on which programs then run."""
     return jax.device_put(parts, agents_device())

@@ -22,7 +22,7 @@ RENAMED = {
 
 
 def renamed(state: dict[str, np.ndarray], policy: str) -> dict[str, np.ndarray]:
-    """The arrays of a state by the paths that they have in version 2."""
+    """Renames the arrays of a state to their paths in version 2."""
     rules = RENAMED.get(parse("policy", policy).name, [])
     return {new_path(path, rules): array for path, array in state.items()}
 

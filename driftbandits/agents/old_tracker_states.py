@@ -7,7 +7,7 @@ from driftbandits.policies.tracker.policy import WIDEST_FULL
 
 
 def completed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """With scales that are settled wherever something was seen, and variances of wide contexts."""
+    """Adds scales, settled wherever something was seen, and variances of wide contexts."""
     found, squares = dict(state), state[".context_squares"]
     del found[".context_squares"]
     time = np.full(squares.shape, state[".time"], np.float32)
@@ -27,7 +27,7 @@ def completed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def scale_of(path: str, number: np.ndarray, squares: np.ndarray) -> dict[str, np.ndarray]:
-    """A sum of so many squares, as one of no more than are remembered."""
+    """Scales a sum of squares to at most the number that is remembered."""
     kept = np.minimum(number, np.float32(LONGEST))
     share = kept / np.maximum(number, np.float32(1))
     return {

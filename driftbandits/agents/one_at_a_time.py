@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Turns:
-    """A lock whose copy is a new one, so that what has it can be copied."""
+    """A lock whose copy is a new lock, so that its owner can be copied."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

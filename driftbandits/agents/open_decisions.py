@@ -39,10 +39,10 @@ MEMORY_BYTES = 2**26  # of those that are kept in memory; older ones go to a fil
 
 
 class OpenDecisions(Mapping[str, OpenDecision]):
-    """By id, in the order of the decisions."""
+    """Open decisions by id, in their order."""
 
     def __init__(self, width: int, slots: int, folder: Path | None = None) -> None:
-        """For tickets of that width and so many slots for arms; `folder` is for the file."""
+        """Takes tickets of that width and so many slots for arms; `folder` is for the file."""
         self._index, self._next = IdIndex(), 0
         self._folder = folder
         self._file: SpillFile | None = None  # it is made when it is needed
@@ -56,13 +56,13 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     @property
     def newest(self) -> Block:
-        """With those that came alone."""
+        """The newest block, with single decisions added."""
         self._file_recent()
         return self._newest
 
     @property
     def blocks(self) -> list[Block]:
-        """Those that are full, the oldest first."""
+        """The full blocks, oldest first."""
         self._file_recent()
         return self._full
 
@@ -105,14 +105,14 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         return self._full[bisect_right(self._firsts, number) - 1]
 
     def _by_block(self, numbers: list[int]) -> Iterator[tuple[Block, list[int]]]:
-        """With the places of its decisions among the numbers."""
+        """Groups numbers by block, with their places."""
         places: dict[Block, list[int]] = {}
         for place, number in enumerate(numbers):
             places.setdefault(self._block_of(number), []).append(place)
         yield from places.items()
 
     def tickets_of(self, ids: Sequence[str]) -> np.ndarray:
-        """In today's shape."""
+        """Tickets in today's shape."""
         if len(ids) == 1 and ids[0] in self._recent:
             return self._recent[ids[0]].ticket[None]
         self._file_recent()
@@ -127,14 +127,14 @@ class OpenDecisions(Mapping[str, OpenDecision]):
 
     @property
     def first_time(self) -> float | None:
-        """Of the oldest."""
+        """The time of the oldest open decision."""
         every = chain(self._full, (self._newest,))
         blocks = (block.first_time for block in every if block.open)
         recent = (decision.time for decision, _ in self._recent.values())
         return next(chain(blocks, recent), None)
 
     def until(self, time: float, limit: int) -> list[str]:
-        """Those that were made at that time or before, at most so many."""
+        """Decisions made at that time or before, at most so many."""
         oldest = self.first_time
         if oldest is None or oldest > time:
             return []
@@ -153,13 +153,13 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     # Changing
 
     def add_one(self, id: str, decision: OpenDecision, ticket: np.ndarray) -> None:
-        """It may not be open already."""
+        """Adds one decision, which must not be open already."""
         if len(self._recent) >= RECENT:
             self._file_recent()
         self._recent[id] = RecentDecision(decision, ticket)
 
     def _file_recent(self) -> None:
-        """Those that came alone get rows as well."""
+        """Gives rows to single decisions."""
         if not self._recent:
             return
         recent = self._recent
@@ -172,7 +172,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             self._add([id], decision.time, made)
 
     def add(self, ids: list[str], time: float, made: MadeDecisions) -> None:
-        """None of them may be open already."""
+        """Adds decisions, none of which may be open already."""
         self._file_recent()
         self._add(ids, time, made)
 
@@ -194,7 +194,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
         self._index.add(ids, range(first, self._next))
 
     def _room(self) -> int:
-        """How many rows the newest block has left, after making some."""
+        """Makes room; returns how many rows the newest block has left."""
         newest = self._newest
         if newest.count == newest.capacity:
             if 2 * newest.open <= newest.capacity:
@@ -214,13 +214,13 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             self._append(newest)
 
     def _append(self, block: Block) -> None:
-        """One that is full, and newer than the others."""
+        """Appends a full block, newer than the others."""
         self._full.append(block)
         self._firsts.append(block.first)
         self._keep(block)
 
     def load(self, columns: Columns, tables: InMemory, segment: int | None = None) -> None:
-        """The next ones of a file: full blocks, which may be in the store, or the newest one.
+        """Loads the next block of a file: a full one, which may be in the store, or the newest.
 
         Their tickets must be of today's shape. An id that is there twice is a ValueError.
         """
@@ -262,7 +262,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
                 block.clear()
 
     def _join(self, block: Block) -> None:
-        """A block that is half empty, with the one before or after it, where both fit into one."""
+        """Joins a half-empty block with a neighbour if both fit into one."""
         place = bisect_right(self._firsts, block.first) - 1
         if 2 * block.open > self.block_rows or self._full[place] is not block:  # it was joined
             return
@@ -286,7 +286,7 @@ class OpenDecisions(Mapping[str, OpenDecision]):
             self._keep(block)
 
     def _keep(self, block: Block) -> None:
-        """In memory, and an older one in the file, where there are too many."""
+        """Keeps a block in memory, and moves an older one to the file if there are too many."""
         self._memory.append(block)
         for _ in range(AT_ONCE):  # after a full disk there may be many
             if sum(each.tables.nbytes for each in self._memory) <= MEMORY_BYTES:
@@ -307,14 +307,14 @@ class OpenDecisions(Mapping[str, OpenDecision]):
     # Growing
 
     def grow(self, reshape: Callable[[np.ndarray], np.ndarray], width: int, slots: int) -> None:
-        """More slots for arms; `reshape` brings tickets into their new shape."""
+        """Adds slots for arms; `reshape` brings tickets into their new shape."""
         self._file_recent()
         self._growth[self.slots] = slots, reshape
         self._shape(width, slots)
         self._seal_newest()
 
     def reshaped(self, tickets: np.ndarray, slots: int) -> np.ndarray:
-        """Tickets for so many slots as those of today."""
+        """Reshapes tickets with so many slots to today's shape."""
         while slots != self.slots:
             slots, reshape = self._growth[slots]
             tickets = reshape(tickets)

@@ -63,13 +63,13 @@ class StateLayout:
         return *rows, *large
 
     def are_new(self, before: State, after: State) -> list[bool]:
-        """Of each part, whether it has an array that was not there before."""
+        """Whether each part has an array that was not there before."""
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
         small, large = self._split([one is not other for one, other in pairs])
         return [*map(any, self._grouped(small)), *large]
 
     def is_finite(self, parts: Parts) -> Array:
-        """Whether all numbers are: in a row at once, which takes less time than one by one."""
+        """Whether all numbers are finite, checked row by row, which is quicker than one by one."""
         rows, large = self._rows_and_large(parts)
         found = is_finite(large)
         for row, are_float in zip(rows, self._are_floats, strict=True):
@@ -81,13 +81,13 @@ class StateLayout:
         return parts[: len(self._ends)], parts[len(self._ends) :]
 
     def _grouped(self, small: Sequence[Item]) -> list[Sequence[Item]]:
-        """What belongs into each row."""
+        """Groups small arrays by row."""
         return [
             small[first:last] for first, last in zip([0, *self._ends], self._ends, strict=False)
         ]
 
     def _split(self, leaves: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The small ones, and the large ones."""
+        """Splits arrays into small and large ones."""
         split: tuple[list[Any], list[Any]] = [], []
         for leaf, is_small in zip(leaves, self._is_small, strict=True):
             split[not is_small].append(leaf)
@@ -100,7 +100,7 @@ class StateLayout:
 
 
 def ends_of_rows(sizes: list[int]) -> list[int]:
-    """Behind which of the small arrays each row ends."""
+    """Which of the small arrays ends each row."""
     ends, words = [], 0
     for place, size in enumerate(sizes):
         if words + size > SHORT:
@@ -111,7 +111,7 @@ def ends_of_rows(sizes: list[int]) -> list[int]:
 
 
 def are_floats(leaves: Sequence[Any]) -> np.ndarray:
-    """Which words of a row are."""
+    """Which words of a row are floats."""
     return np.concatenate([np.full(leaf.size, leaf.dtype == np.float32) for leaf in leaves])
 
 
@@ -125,7 +125,7 @@ def as_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def with_new(parts: Parts, are_new: list[bool], new: Parts) -> Parts:
-    """All parts of a state, of which a program gave the new ones."""
+    """Joins the unchanged parts of a state with the new ones of a program."""
     if not new:
         return parts
     rest = iter(new)

@@ -1,4 +1,4 @@
-"""Probabilities of a decision that are computed when somebody reads them.
+"""Probabilities of a decision that are computed when they are read.
 
 Thompson sampling draws an arm in no time, but the probability of each arm is an integral. Where
 deciding does not change what a policy knows, it can be computed later, for the state of then.
@@ -13,7 +13,7 @@ from driftbandits.agents.packed_state import Parts
 
 
 class DeferredProbabilities:
-    """Those of decisions that were made in one state among the same arms."""
+    """Probabilities of decisions made in one state among the same arms."""
 
     def __init__(
         self,
@@ -22,12 +22,12 @@ class DeferredProbabilities:
         available: np.ndarray,
         arms: int,
     ) -> None:
-        """Of the first arms: the others are spare slots."""
+        """Computes those of the first arms; other slots are spare."""
         self._compute, self._state, self._available, self._arms = compute, parts, available, arms
         self._known: np.ndarray | None = None
 
     def get(self) -> np.ndarray:
-        """The same numbers whenever it is asked, by whichever thread."""
+        """Returns the same numbers at any time, on any thread."""
         if self._known is None:
             self._known = self._compute(self._state, self._available)[: self._arms]
         return self._known

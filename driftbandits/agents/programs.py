@@ -45,7 +45,7 @@ USUAL = 1e3  # with larger numbers in a ticket or a reward, a policy may become 
 
 @dataclass(frozen=True, eq=False)
 class Programs:
-    """What they take and give is in `acting` and `learning`."""
+    """The programs of a policy; `acting` and `learning` describe their inputs and outputs."""
 
     init: Callable[..., Parts]
     act: Callable[..., tuple[Parts, Array, tuple[Array, ...]]]
@@ -70,7 +70,7 @@ _in_use: WeakValueDictionary[tuple[str, BanditSpec, Path | None], Programs] = We
 
 @lru_cache(maxsize=KEPT)
 def programs_for(policy: str, spec: BanditSpec, folder: Path | None = None) -> Programs:
-    """Those of a policy such as "recurrent(energy=0)", compiled once for all who use them.
+    """The programs of a policy such as "recurrent(energy=0)", compiled once for all users.
 
     Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
     With a folder, other processes find them there.
@@ -111,7 +111,7 @@ def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Progr
 
 
 class Seen(NamedTuple):
-    """What is to be known of a policy before its programs are written."""
+    """What must be known of a policy before its programs are made."""
 
     ticket: PyTree  # its shapes and types
     new_by_act: list[bool]
@@ -120,7 +120,7 @@ class Seen(NamedTuple):
 
 
 def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
-    """Traces it once, making a decision again: a ticket that weighs has the known probability."""
+    """Traces a policy once, repeating a decision: a weighing ticket has the known probability."""
     # NumPy's: JAX would compile a program for every shape, and keep it for ever.
     context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
     found: list[Any] = []
@@ -140,7 +140,7 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
 
 
 def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
-    """As many as a call may have without a table that XLA takes for a large one."""
+    """How many rows a call may have before XLA treats its table as large."""
     asked = 0 if still else spec.context_dim + spec.num_arms
     rows = (SHORT - HEAD) // max(asked, 1 + ticket.width)
     return min(rows, MOST) if rows >= FEWEST else MOST  # long tables, then
@@ -148,7 +148,7 @@ def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
 
 @lru_cache(maxsize=64)
 def blank_state(policy: Policy) -> State:
-    """Shapes and types of a policy's state; JAX itself remembers each time that it is asked."""
+    """Shapes and types of a policy's state; without a cache, JAX would store each call."""
     return jax.eval_shape(policy.init, any_key())
 
 

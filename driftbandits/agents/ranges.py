@@ -1,4 +1,4 @@
-"""The ranges that rewards and context numbers are promised to be in, and how the promise is kept.
+"""The ranges of rewards and context numbers, and what happens outside of them.
 
 One number a million times too large would ruin what most policies know, and nothing in a log can be
 unlearned. So what is out of its range is refused, unless the settings say otherwise.
@@ -16,7 +16,7 @@ USUAL_CONTEXT = (-100.0, 100.0)  # the range of a context number that was given 
 
 
 class Ranges(NamedTuple):
-    """Of the rewards, and of each context number in order."""
+    """The ranges of the rewards and of each context number in order."""
 
     out_of_range: str  # one of OUT_OF_RANGE
     low: float
@@ -29,16 +29,16 @@ class Ranges(NamedTuple):
         return self.out_of_range == "refuse" and not self.low <= reward <= self.high
 
     def nearest(self, reward: float) -> float:
-        """A reward as it is learned."""
+        """The reward that is learned."""
         return min(max(reward, self.low), self.high) if self.out_of_range == "clip" else reward
 
     def clipped(self, rewards: list[float]) -> np.ndarray:
-        """As the policy learns them."""
+        """The rewards that the policy learns."""
         given = np.array(rewards, np.float32)
         return given.clip(self.low, self.high) if self.out_of_range == "clip" else given
 
     def checked(self, row: np.ndarray) -> np.ndarray:
-        """A context as the policy sees it."""
+        """The context that the policy sees."""
         if self.out_of_range == "accept":
             return row
         if self.out_of_range == "clip":

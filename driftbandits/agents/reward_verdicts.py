@@ -1,4 +1,4 @@
-"""What becomes of a reward, by what is known of its decision."""
+"""What happens to a reward, by the state of its decision."""
 
 from typing import Literal, NamedTuple
 
@@ -21,7 +21,7 @@ RewardStatus = Literal[
 
 
 class RewardVerdict(NamedTuple):
-    """What becomes of one reward."""
+    """What happens to one reward."""
 
     status: RewardStatus
     before: float | None = None  # the reward that this one contradicts
@@ -38,7 +38,7 @@ OUT_OF_RANGE, DIVERGING = RewardVerdict("out_of_range"), RewardVerdict("divergin
 
 
 class PastDecision(NamedTuple):
-    """A decision that does not wait for its reward any more, or not here."""
+    """A decision that no longer waits for its reward, or waits elsewhere."""
 
     arm: int
     source: Probabilities
@@ -53,7 +53,7 @@ class PastDecision(NamedTuple):
 
 
 def verdict_on(reward: float, past: PastDecision | None) -> RewardVerdict:
-    """On a reward whose decision is not open."""
+    """Judges a reward whose decision is not open."""
     if past is None:
         return UNKNOWN
     if past.elsewhere:
@@ -80,5 +80,5 @@ def reason_against(id: str, reward: float, verdict: RewardVerdict, settings: Age
 
 
 def repeated(reward: float, before: float | None) -> RewardVerdict:
-    """On a reward whose decision has had one."""
+    """Judges a reward whose decision already has one."""
     return DUPLICATE if reward == before else RewardVerdict("contradictory", before)

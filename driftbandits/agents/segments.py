@@ -30,14 +30,14 @@ class NewSegment(NamedTuple):
 
 
 def packed_segment(new: NewSegment) -> bytes:
-    """On any thread: a full block does not change."""
+    """Packs a segment, on any thread: a full block does not change."""
     columns, tables = new.block.columns._asdict(), new.block.tables.loaded()
     about = {"slots": new.block.slots, "ids": new.ids.tolist()}
     return packed(Contents(about, {key: columns[key] for key in STORED} | tables._asdict()))
 
 
 def packed_snapshot(contents: Contents) -> bytes:
-    """With one bit for each row of its segments."""
+    """Packs a snapshot with one bit for each row of its segments."""
     about, arrays = contents
     if "is_open" in arrays:
         arrays = arrays | {"is_open": np.packbits(arrays["is_open"])}
@@ -45,7 +45,7 @@ def packed_snapshot(contents: Contents) -> bytes:
 
 
 def load_segments(book: DecisionBook, about: dict[str, Any], bits: np.ndarray, read: Read) -> None:
-    """The decisions that are open by a snapshot."""
+    """Loads the decisions that a snapshot says are open."""
     first, last_time = 0, -np.inf
     are_open = np.unpackbits(bits, count=sum(rows for _, rows in about["segments"])).astype(bool)
     for number, rows in about["segments"]:
@@ -62,7 +62,7 @@ def load_segments(book: DecisionBook, about: dict[str, Any], bits: np.ndarray, r
 def block_of(
     contents: Contents, is_open: np.ndarray, book: DecisionBook
 ) -> tuple[Columns, InMemory]:
-    """A segment as it is in memory, with tickets of today's shape."""
+    """Makes a block from a segment, with tickets in today's shape."""
     about, arrays = contents
     check_segment(about, arrays, is_open, len(book.arms.names))
     ids = np.array([None] * len(is_open), object)
@@ -75,7 +75,7 @@ def block_of(
 
 
 def todays_tickets(book: DecisionBook, tickets: np.ndarray, slots: int) -> np.ndarray:
-    """Slots double whenever a policy grows."""
+    """Reshapes tickets to today's slots, which double whenever a policy grows."""
     settings = book.settings
     layout = ticket_layout(settings.policy, spec_of(settings, slots))
     check_tickets(tickets, layout, len(tickets))

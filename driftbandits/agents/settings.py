@@ -1,4 +1,4 @@
-"""The settings of an agent, most of which it has for life, and what it has counted so far."""
+"""The settings of an agent, most of which never change, and its counts so far."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -11,14 +11,14 @@ NEARLY = 0.01  # what a sum of probabilities may be off
 
 
 def is_finite(tree: PyTree) -> Array:
-    """Whether all of its numbers are; random keys have none."""
+    """Whether all numbers are finite; random keys are skipped."""
     leaves = [leaf for leaf in jax.tree.leaves(tree) if is_real(leaf) and leaf.size]
     found = [jnp.isfinite(jnp.abs(leaf).max()) for leaf in leaves]  # quicker than one by one
     return jnp.stack(found).all() if found else jnp.array(True)
 
 
 def are_probabilities(rows: Array) -> Array:
-    """Of each row, whether its sum is 1; where a score is not a number, it is that or 0."""
+    """Whether each row sums to 1; with a score that is not a number, the sum is not 1."""
     return jnp.abs(rows.sum(axis=-1) - 1) < NEARLY
 
 
@@ -32,6 +32,6 @@ def is_real(leaf: Array) -> bool:
 
 
 def largest(tree: PyTree) -> Array:
-    """The size of its largest number."""
+    """The absolute value of its largest number."""
     found = [jnp.abs(leaf).max() for leaf in jax.tree.leaves(tree) if is_real(leaf) and leaf.size]
     return jnp.stack(found).max() if found else jnp.zeros(())

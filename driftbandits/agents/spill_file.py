@@ -1,4 +1,4 @@
-"""A temporary file for what is seldom needed; it has no name, and is gone with its process.
+"""A temporary file for what is seldom needed; it has no name and ends with its process.
 
 It is read and written by calls rather than mapped into memory: a full disk is then an OSError that
 can be dealt with, not a signal that ends the process, and its pages do not count as the process's.
@@ -22,10 +22,10 @@ class Place(NamedTuple):
 
 
 class SpillFile:
-    """Places are used again when they are free; threads may share it."""
+    """A file whose free places are used again; threads may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """In a folder, or in the system's for temporary files."""
+        """Opens the file in a folder, or in the system's folder for temporary files."""
         self._folder = folder
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  # open as long as it is
         self._end, self._free = 0, dict[int, list[int]]()  # where places of a size begin
@@ -33,12 +33,12 @@ class SpillFile:
 
     @property
     def bytes_on_disk(self) -> int:
-        """As the file system counts them; without such a count, its length."""
+        """The bytes on disk as the file system counts them, or the file's length."""
         found = os.fstat(self._file.fileno())
         return 512 * found.st_blocks if hasattr(found, "st_blocks") else found.st_size
 
     def write(self, content: bytes) -> Place:
-        """Where it is now; OSError where the disk is full."""
+        """Writes bytes and returns their place; OSError if the disk is full."""
         with self._turns:
             place = self._place_for(len(content))
             try:

@@ -29,7 +29,7 @@ class InMemory(NamedTuple):
 
 
 class InFile:
-    """Read row by row; its place in the file is free when nobody needs it any more."""
+    """Tables in the file, read row by row; their place is freed with this object."""
 
     nbytes = 0  # in memory
 
@@ -59,7 +59,7 @@ class InFile:
 
     @property
     def _split(self) -> int:
-        """Bytes before the probabilities."""
+        """How many bytes come before the probabilities."""
         return WORD().itemsize * int(np.prod(self._shapes[0]))
 
     def __del__(self) -> None:

@@ -11,7 +11,7 @@ from driftbandits.simulation.cache_folder import keep_by_default
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The database of the service."""
+    """Adds the options that name the database of the service."""
     data = click.option(
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
@@ -55,8 +55,8 @@ def serve(
 
     The first start creates a key and prints it; `driftbandits keys` creates more.
 
-    Compiled programs are kept in ~/.cache/driftbandits, so that the next start is faster. The
-    environment variable DRIFTBANDITS_CACHE names another folder, or is "off".
+    Compiled programs are cached in ~/.cache/driftbandits, which makes the next start faster. Set
+    the environment variable DRIFTBANDITS_CACHE to use another folder, or to "off".
 
     \b
     Examples:
@@ -79,13 +79,15 @@ def keys() -> None:
     \b
     Roles:
       decide   make decisions and send rewards
-      read     see bandits, their series, their logs and the metrics
+      read     see bandits, their charts, logs and metrics
       admin    everything
     """
 
 
 @keys.command("create")
-@click.option("--role", type=click.Choice(["decide", "read", "admin"]), required=True)
+@click.option(
+    "--role", type=click.Choice(["decide", "read", "admin"]), required=True, help="What it may do."
+)
 @click.option("--label", default="", help="What the key is for.")
 @store_options
 def create_key(role: str, label: str, data: Path, database: str | None) -> None:

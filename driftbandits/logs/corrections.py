@@ -11,7 +11,7 @@ Corrections = Mapping[str, Event]  # by id, the last one of each
 
 
 def last_seq(corrections: Corrections) -> int:
-    """Up to here the bandit may have decided on the strength of wrong rewards."""
+    """The last correction; up to here the bandit may have decided with wrong rewards."""
     return max((event.seq for event in corrections.values()), default=0)
 
 

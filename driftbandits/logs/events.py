@@ -18,7 +18,7 @@ def probabilities_of(event: Event) -> np.ndarray:
 
 
 def probability_table(events: list[Event]) -> np.ndarray:
-    """(decisions, arms) float32; an arm that came later had no chance before."""
+    """Probabilities, (decisions, arms) float32; an arm that was added later had 0 before."""
     rows = [event.probabilities or b"" for event in events]
     longest = max(map(len, rows))
     padded = b"".join(row.ljust(longest, b"\0") for row in rows)
@@ -26,7 +26,7 @@ def probability_table(events: list[Event]) -> np.ndarray:
 
 
 def policy_input(event: Event, slots: int) -> PolicyInput:
-    """What the policy saw; slots that came later were not available."""
+    """What the policy saw; slots that were added later were not available."""
     available = np.zeros(slots, bool)
     logged = np.frombuffer(event.available or b"", bool)
     available[: logged.size] = logged
@@ -34,7 +34,7 @@ def policy_input(event: Event, slots: int) -> PolicyInput:
 
 
 def settings_event(seq: int, time: float, changes: dict[str, Any]) -> Event:
-    """Settings that are other ones from now on."""
+    """An event for settings that change from now on."""
     names, values = ", ".join(changes), json.dumps(changes).encode()
     return Event(seq, "settings_changed", time, names, context=values)
 
@@ -45,7 +45,7 @@ def changed_settings(event: Event) -> dict[str, Any]:
 
 
 def past_decision(logged: LoggedDecision) -> PastDecision:
-    """A decision that does not wait here: without an outcome, it waits at another worker."""
+    """A past decision; without an outcome, it waits at another worker."""
     decision, outcome = logged
     return PastDecision(
         arm=decision.arm or 0,

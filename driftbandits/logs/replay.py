@@ -1,4 +1,4 @@
-"""Logged events, gone through again: the decision book comes to the very state that it had."""
+"""Replays logged events, which brings the decision book to the state that it had."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -25,7 +25,7 @@ ARM_CHANGES: dict[str, Callable[[DecisionBook, str], None]] = {
 
 
 class EventGroup(NamedTuple):
-    """Neighbours in a log, of one kind and one time."""
+    """Consecutive events of a log with the same kind and time."""
 
     kind: str
     time: float
@@ -65,9 +65,9 @@ def replay(
     *,
     whole: bool = False,
 ) -> int:
-    """Goes through events; gives how many of the decisions came out differently.
+    """Replays events; returns how many decisions came out differently.
 
-    Those before the last correction are not counted: they were made with wrong rewards in mind.
+    Those before the last correction are not counted: they were made with wrong rewards.
     With `whole`, a reward that the policy refuses is a RefusedRewardError.
     """
     mismatches, counted_from = 0, last_seq(corrections)
@@ -94,7 +94,7 @@ def replay(
 
 
 def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
-    """What was answered stands, also where it would be decided otherwise now: those are given."""
+    """Repeats decisions as they were; returns those that would come out differently now."""
     slots, arms = book.arms.slots, np.array([event.arm or 0 for event in events], np.int32)
     inputs = {event.id: policy_input(event, slots) for event in events}
     different = book.decide_again(inputs, arms, probability_table(events))

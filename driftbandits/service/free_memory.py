@@ -15,7 +15,7 @@ EVERY = 30.0  # seconds; where little was freed, it takes less than a millisecon
 
 @contextmanager
 def giving_back_memory(every: float = EVERY) -> Iterator[None]:
-    """From time to time, on a thread of its own; does nothing where the C library is not glibc."""
+    """Returns free memory now and then on a thread of its own, if the C library is glibc."""
     trim = malloc_trim()
     if trim is None:
         yield
@@ -36,7 +36,7 @@ def giving_back_memory(every: float = EVERY) -> Iterator[None]:
 
 
 def malloc_trim() -> Callable[[int], int] | None:
-    """glibc's; it lets other threads run meanwhile."""
+    """glibc's malloc_trim, which lets other threads run meanwhile."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none

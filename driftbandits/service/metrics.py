@@ -15,7 +15,7 @@ BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.
 
 
 class RequestMetrics(Collector):
-    """Counted on the event loop's thread only, so that no lock is needed."""
+    """Request counts, on the event loop's thread only, so that no lock is needed."""
 
     def __init__(self) -> None:
         self._counts: Counts[tuple[str, int]] = Counts()  # by route and status

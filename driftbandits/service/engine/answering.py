@@ -1,4 +1,4 @@
-"""A bandit answers its calls, those of one kind together."""
+"""How a bandit answers its calls, grouped by kind."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ Steps = Iterator[list[Reply] | None]
 
 
 def answer(live: LiveBandit, calls: list[Call], now: float, find: Find) -> Steps:
-    """In batches of one kind, after what has expired; a bandit's clock never goes back."""
+    """Answers calls in batches of one kind, after expiring decisions."""
     while live.expire_some(now):
         yield [] if len(live.events) >= PAGE else None
     yield []
@@ -59,7 +59,7 @@ def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) ->
 
 
 def grow_if_full(live: LiveBandit, command: Command) -> MustGrow | None:
-    """Makes room for a new arm, where what it takes is compiled."""
+    """Makes room for a new arm if the larger policy is compiled."""
     if not isinstance(command, ChangeArm) or command.kind != "arm_added":
         return None
     if live.must_grow_for(command.name):

@@ -1,4 +1,4 @@
-"""What is done beside the engine, on other threads, so that no bandit waits for it."""
+"""Work beside the engine, on other threads, so that no bandit waits for it."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ LAST_WAIT = 10.0  # seconds, when the engine stops
 
 
 class Background:
-    """Whoever does it; what comes of it is reported to the engine."""
+    """The background tasks; they report their results to the engine."""
 
     def __init__(
         self, store: Store, worker: Worker, metrics: Metrics, report: Callable[[Any], None]
@@ -37,7 +37,7 @@ class Background:
         self.deleter.start()
 
     def stop(self, live_bandits: Mapping[str, LiveBandit]) -> None:
-        """Writes the last snapshots of the bandits, and gives them up."""
+        """Writes the last snapshots of the bandits and releases them."""
         self.leases.stop()
         self.deleter.stop()
         self.rebuilder.stop()
@@ -48,7 +48,7 @@ class Background:
             self.leases.release()
 
     def _end_threads(self) -> None:
-        """Waits for what is being written or revived, but not for long: the log has everything."""
+        """Waits for writers and revivers, but not for long: the log has everything."""
         end = partial(self._threads.shutdown, cancel_futures=True)
         (waiting := threading.Thread(target=end, daemon=True)).start()
         waiting.join(LAST_WAIT)

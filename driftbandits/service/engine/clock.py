@@ -1,4 +1,4 @@
-"""The time that bandits live by: the wall clock, as long as it makes sense.
+"""The time of the bandits: the wall clock, as long as it is plausible.
 
 Windows end by it, and a bandit's time never goes back. So a wall clock that is years ahead for a
 second would end all windows at once, and the next ones only in years.
@@ -14,7 +14,7 @@ BELIEVED = 3600.0  # seconds: a larger jump is believed when it has lasted as lo
 
 
 def steady_seconds() -> float:
-    """Goes on while the machine sleeps, where the system can tell."""
+    """Seconds since the machine was started, including sleep where the system can tell."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -39,12 +39,12 @@ class Clock:
         return steady + self._ahead
 
     def _has_lasted(self, ahead: float, steady: float) -> bool:
-        """Whether a jump has been there for long; a new one is told once."""
+        """Whether a jump has lasted for long; a new one is logged once."""
         if self._jumped is None or abs(ahead - self._jumped[0]) > BELIEVED:
             self._jumped = ahead, steady
             log.warning(
-                "the system's clock jumped by %.0f seconds, which is not believed unless it stays "
-                "so for %.0f seconds; set the clock right, or restart the service",
+                "the system's clock jumped by %.0f seconds, which is ignored unless it lasts "
+                "for %.0f seconds; set the clock right, or restart the service",
                 ahead - self._ahead,
                 BELIEVED,
             )

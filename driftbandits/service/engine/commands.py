@@ -1,4 +1,4 @@
-"""What the engine is asked for, and in which order it looks at what came together."""
+"""Commands for the engine, and the order in which it handles them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class ChangeArm(NamedTuple):
 
 
 class ChangeSettings(NamedTuple):
-    """New values by their names, then inspect the bandit."""
+    """Change settings, given by name, then inspect the bandit."""
 
     changes: dict[str, Any]
     then: Callable[[LiveBandit], Any]
@@ -41,18 +41,18 @@ class MustGrow(Exception):  # noqa: N818  # not an error: compile what `config` 
 
 
 class Correct(NamedTuple):
-    """What the reward of a past decision should have been; None takes it back."""
+    """Correct the reward of a past decision; None takes it back."""
 
     id: str
     reward: float | None
 
 
 class Delete(NamedTuple):
-    """The bandit, its log and its snapshots."""
+    """Delete the bandit with its log and its snapshots."""
 
 
 class Inspect(NamedTuple):
-    """Read something off a bandit, and change nothing."""
+    """Read something from a bandit without changing it."""
 
     read: Callable[[LiveBandit], Any]
 
@@ -61,7 +61,7 @@ Command = Decide | Reward | ChangeArm | ChangeSettings | Correct | Delete | Insp
 
 
 class Call(NamedTuple):
-    """A command that somebody waits for."""
+    """A command with the caller that waits for its result."""
 
     bandit: str
     command: Command
@@ -69,7 +69,7 @@ class Call(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Events that it makes, about."""
+        """About how many events it makes."""
         if isinstance(self.command, Decide):
             return len(self.command.requests)
         return len(self.command.pairs) if isinstance(self.command, Reward) else 1
@@ -81,12 +81,12 @@ class Reply(NamedTuple):
 
 
 def is_quick(command: Command) -> bool:
-    """Decisions and rewards need not wait until what was answered before is in the log."""
+    """Whether it is a decision or a reward, which need not wait for earlier commits."""
     return isinstance(command, Decide | Reward)
 
 
 def split_at_last(calls: list[Call]) -> tuple[list[Call], list[Call]]:
-    """Those before the first command after which the bandit is another or none, and the rest."""
+    """Splits commands before the first one that replaces or deletes the bandit."""
     for place, call in enumerate(calls):
         if isinstance(call.command, Correct | Delete):
             return calls[:place], calls[place:]

@@ -1,4 +1,4 @@
-"""Groups of answers on their way out: first their events go to the log, in one transaction.
+"""Commits groups of answers: their events go to the log in one transaction, then they are sent.
 
 While one group is being written, the next one may be computed; it is written when the first one is.
 Whatever becomes of the first, the second cannot get ahead of it: every event has a number, and the
@@ -33,7 +33,7 @@ class Served(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A group that is through."""
+    """A group whose transaction has ended."""
 
     group: list[Served]
     lost: set[int]  # ids of bandits whose events are not in the log, or not known to be
@@ -48,7 +48,7 @@ class Committer:
         self._writing: Future[Written] | None = None
 
     def write(self, group: list[Served], in_background: bool) -> None:
-        """The one before must have been finished."""
+        """Starts writing a group; the one before must be finished."""
         assert self._writing is None
         if in_background:
             self._writing = self._thread.submit(self._write, group)
@@ -62,7 +62,7 @@ class Committer:
         return self._writing is not None and self._writing.done()
 
     def finish(self) -> Written:
-        """The group that was being written, now that it is."""
+        """Waits for the group that is being written and returns it."""
         writing, self._writing = self._writing, None
         return writing.result() if writing else Written([], set())
 
@@ -70,7 +70,7 @@ class Committer:
         self._thread.shutdown()
 
     def _write(self, group: list[Served]) -> Written:
-        """The replies of those that could not be written change."""
+        """Writes a group; the replies of bandits that could not be written become errors."""
         entries = [served.entry for served in group if served.entry.events]
         failure, lost = errors.moving(), set[int]()
         if entries:

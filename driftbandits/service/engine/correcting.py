@@ -38,7 +38,7 @@ class Corrected(Struct):
 
 
 class Correction(NamedTuple):
-    """What its caller is told, and what is to be logged before."""
+    """The answer to the caller, and what must be logged before."""
 
     result: Corrected | ApiError
     event: Event | None = None  # None if nothing changes
@@ -54,7 +54,7 @@ class Rebuilt(NamedTuple):
 
 
 def correction_of(live: LiveBandit, id: str, reward: float | None, find: Find) -> Correction:
-    """A correction of what a bandit has learned; nothing is changed by it yet."""
+    """Checks a correction; nothing changes yet."""
     try:
         return checked_correction(live, id, reward, find)
     except ApiError as refusal:
@@ -84,7 +84,7 @@ def checked_correction(live: LiveBandit, id: str, reward: float | None, find: Fi
 
 
 class Rebuilder:
-    """Reads whole logs, which may take long: on a thread of its own, so that no others wait.
+    """Rebuilds bandits from whole logs, which may take long, on a thread of its own.
 
     One at a time: bandits whose corrections come meanwhile go on, and are rebuilt afterwards.
     """
@@ -100,7 +100,7 @@ class Rebuilder:
         self._thread.submit(self._rebuild, call, live, correction)
 
     def end(self) -> list[Call]:
-        """The corrections that may be asked for again, as the thread has nothing to do."""
+        """Ends a correction; returns those that waited for the thread."""
         self.is_busy = False
         return self.forget()
 
@@ -127,7 +127,7 @@ class Rebuilder:
 
 
 def rebuilt(store: Store, live: LiveBandit, correction: Event) -> LiveBandit:
-    """The bandit with a correction, which it has yet to write."""
+    """Rebuilds a bandit with a correction that is not in its log yet."""
     corrections = {**live.corrections, correction.id: correction}
     found = from_log_alone(store, live.row)
     try:

@@ -1,4 +1,4 @@
-"""An alarm for one arm: when the mean of its rewards changed, and from what to what.
+"""A drift alarm for one arm: when the mean of its rewards changed, and from what to what.
 
 The rewards since the last alarm are split in two at every place that is remembered, and the parts'
 means are compared by a generalised likelihood ratio, as in Besson, Kaufmann, Maillard and Seznec
@@ -60,7 +60,7 @@ class DriftAlarm:
         self._block_since = 0.0
 
     def see(self, time: float, reward: float) -> Alarm | None:
-        """One more reward; an alarm if it shows that the mean has changed."""
+        """Takes one more reward; returns an alarm if the mean has changed."""
         plausible = self._plausible
         value = reward - plausible.origin
         if plausible.least <= value <= plausible.most and plausible.is_known:  # as most are
@@ -71,7 +71,7 @@ class DriftAlarm:
         return None
 
     def _see(self, time: float, value: float) -> Alarm | None:
-        """A plausible reward, counted from the origin."""
+        """Takes a plausible reward, counted from the origin."""
         if self._count == self._count_before:
             self._block_since = time
         self._count += 1

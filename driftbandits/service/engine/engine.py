@@ -76,11 +76,11 @@ class Engine:
         return self._thread.is_alive() and not self._heart.is_stuck()
 
     def is_moving(self) -> bool:
-        """Whether it is worth waiting for."""
+        """Whether the thread has shown a sign of life lately."""
         return self._thread.is_alive() and not self._heart.is_halted()
 
     def submit(self, bandit: str, command: Command) -> asyncio.Future[Any]:
-        """Its result, or an ApiError, or OwnedElsewhere; on the event loop's thread."""
+        """Submits a command; raises ApiError or OwnedElsewhere. On the event loop's thread."""
         call = Call(bandit, command, self._loop.create_future())
         self._inbox.put(call)
         return call.answer
@@ -89,7 +89,7 @@ class Engine:
         self._background.leases.adopts = False
 
     def stop(self) -> None:
-        """Finishes what somebody waits for, writes snapshots, gives up the bandits."""
+        """Finishes what callers wait for, writes snapshots and releases the bandits."""
         self._stopped.set()
         self._inbox.put(None)
         self._thread.join()
@@ -132,7 +132,7 @@ class Engine:
             self._start_afresh(calls)
 
     def _start_afresh(self, calls: list[Call]) -> None:
-        """Bandits may be ahead of the log, which they are revived from; nobody waits in vain."""
+        """Drops all bandits, which may be ahead of the log, and refuses their calls."""
         self._committer.finish()  # these are answered when they are written
         self.live_bandits.clear()
         calls = [*calls, *self._turns.clear(), *self._waiting.clear()]
@@ -140,7 +140,7 @@ class Engine:
         self._send_replies([Reply(call, errors.internal()) for call in calls])
 
     def _take_in(self, loaded: Loaded) -> list[Call]:
-        """The calls for a bandit that is here now; where it is not, they are refused."""
+        """Takes a revived bandit with its calls, or refuses them."""
         if loaded.bandit not in self._waiting:  # any more: a round has failed
             return []
         calls = self._waiting.end(loaded.bandit)
@@ -151,7 +151,7 @@ class Engine:
         return []
 
     def _take_in_rebuilt(self, rebuilt: Rebuilt) -> list[Call]:
-        """Its correction is logged now or, where it is refused, the bandit goes on as it was."""
+        """Takes a rebuilt bandit and logs its correction; a refused one changes nothing."""
         first, before, after, correction = rebuilt
         again = self._background.rebuilder.end()
         if not self._waiting.is_first(first.bandit, first):  # any more: a round has failed
@@ -181,7 +181,7 @@ class Engine:
                 self._go_on(work)
 
     def _by_bandit(self, calls: list[Call], now: float) -> dict[str, list[Call]]:
-        """At every tick with all bandits of this worker whose windows have passed."""
+        """Groups calls by bandit; at every tick also bandits with windows that have passed."""
         found: dict[str, list[Call]] = {}
         for call in calls:
             found.setdefault(call.bandit, []).append(call)
@@ -193,7 +193,7 @@ class Engine:
         return found
 
     def _begin(self, name: str, calls: list[Call], now: float) -> None:
-        """Has the calls answered, in their turn."""
+        """Queues calls to be answered in turn."""
         live, work = self.live_bandits.get(name), self._turns.at_work(name)
         if work is not None:
             work.behind += calls
@@ -205,7 +205,7 @@ class Engine:
             self._send_replies([Reply(call, errors.moving()) for call in too_many])
 
     def _advance(self, work: Work) -> None:
-        """One turn of a bandit, if this worker still has it."""
+        """Gives a bandit one turn, if this worker still owns it."""
         live = work.live
         if self.live_bandits.get(live.row.name) is not live:
             work.fail(errors.moving())
@@ -217,7 +217,7 @@ class Engine:
             self._drop(live.row.name, live.lease)
 
     def _go_on(self, work: Work) -> None:
-        """With the calls that came meanwhile."""
+        """Continues with the calls that came meanwhile."""
         first, *rest = work.behind
         if isinstance(first.command, Delete | Correct):
             for call in rest:
@@ -239,12 +239,12 @@ class Engine:
             self._waiting.begin(name)
 
     def _find(self, bandit: int, ids: list[str]) -> Found:
-        """In the log, with all that was answered before."""
+        """Finds decisions in the log, with everything that was answered before."""
         self._finish()
         return self.store.find(bandit, ids)
 
     def _commit(self, taken: list[Work]) -> None:
-        """All complete events in one transaction, and then the replies."""
+        """Commits all complete events in one transaction, then sends the replies."""
         self._finish()
         group = [work.to_be_committed() for work in taken]
         many = sum(len(each.entry.events) for each in group) >= WORTH_A_THREAD
@@ -268,7 +268,7 @@ class Engine:
                 live.watch(entry.events)
 
     def _correct(self, live: LiveBandit, call: Call, command: Correct) -> None:
-        """Has the bandit rebuilt as if the reward had been right; meanwhile others wait for it."""
+        """Has the bandit rebuilt with the right reward; other calls for it wait."""
         name = live.row.name
         if self.live_bandits.get(name) is not live:  # it has failed, and must be revived first
             self._inbox.put(call)
@@ -301,7 +301,7 @@ class Engine:
             self._loop.call_soon_threadsafe(resolve, replies)
 
     def _drop(self, name: str, lease: Lease) -> None:
-        """Forgets a bandit; whoever asks for it next finds it in the log."""
+        """Drops a bandit; the next call for it revives it from the log."""
         live = self.live_bandits.get(name)
         if live is not None and live.lease == lease:
             del self.live_bandits[name]

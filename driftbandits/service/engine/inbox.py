@@ -1,4 +1,4 @@
-"""What comes in for the engine's thread, from all others."""
+"""The inbox of the engine's thread."""
 
 import queue
 import time
@@ -15,7 +15,7 @@ class Inbox:
         self.put, self.empty = self._queue.put, self._queue.empty
 
     def collect(self, seconds: float) -> list[Any]:
-        """What has come in, in order, after waiting for the first; in the end nothing."""
+        """Waits for the first item and returns all in order; nothing at the end."""
         items: list[Any] = []
         size = 0
         try:
@@ -32,7 +32,7 @@ class Inbox:
         return items
 
     def _let_others_in(self) -> None:
-        """Hands over the interpreter while more is coming in: larger groups cost less."""
+        """Lets other threads run while more is coming in: larger groups cost less."""
         before = -1
         while self._queue.qsize() > before:
             before = self._queue.qsize()

@@ -26,14 +26,14 @@ LOOK_EVERY = 1.0  # seconds, without a lease to renew
 
 
 class Lost(NamedTuple):
-    """Another worker has the bandit now."""
+    """Another worker owns the bandit now."""
 
     bandit: str
     lease: Lease
 
 
 class Orphaned(NamedTuple):
-    """No worker has this bandit, and its windows pass."""
+    """No worker owns this bandit, whose windows pass."""
 
     bandit: str
 
@@ -52,7 +52,7 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
 
     def start(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
-        """Renews the lease of these bandits, as long as somebody can serve them."""
+        """Renews the lease while the engine can serve the bandits."""
         self._thread = threading.Thread(
             target=self._run, args=(live_bandits, is_well), name="driftbandits-leases"
         )
@@ -64,11 +64,11 @@ class LeaseKeeper:
             self._thread.join()
 
     def release(self) -> None:
-        """Gives up all bandits."""
+        """Releases all bandits."""
         try:
             self._store.release(self._worker.name)
         except SQLAlchemyError:
-            log.warning("the database is away; the lease will run out by itself")
+            log.warning("the database cannot be reached; the lease will expire by itself")
 
     def _run(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
         self._register()
@@ -78,7 +78,7 @@ class LeaseKeeper:
                 self.look_after(live_bandits)
 
     def _register(self) -> None:
-        """With the url of today, also where the lease is alive from before."""
+        """Registers the worker with its current url, even if the lease is still alive."""
         try:
             self._store.renew(*self._worker)
             self._store.forget_dead_workers()
@@ -103,13 +103,13 @@ class LeaseKeeper:
             self._adopt([name for name in [*ours.values(), *orphans] if name not in live_bandits])
 
     def _ours(self, live_bandits: list[LiveBandit]) -> dict[int, str]:
-        """What the database says; all of it is read only where it differs from what we have."""
+        """The bandits we own by the database, which is read in full only if something differs."""
         ids = [live.row.id for live in live_bandits]
         if self._store.fingerprint(self._worker.name) == (len(ids), sum(ids)):
             return {live.row.id: live.row.name for live in live_bandits}
         return self._store.owned(self._worker.name)
 
     def _adopt(self, names: list[str]) -> None:
-        """A few at a time; whoever is asked for waits behind them."""
+        """Adopts a few orphans at a time."""
         for name in list(filter(self._reviver.may_be_tried, names))[:ADOPTED]:
             self._report(Orphaned(name))

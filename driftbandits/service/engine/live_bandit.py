@@ -62,7 +62,7 @@ class LiveBandit:
     def decide(
         self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
     ) -> list[list[MadeDecision] | ApiError]:
-        """Answers several callers, each with all of its decisions or a refusal."""
+        """Answers several callers, each with all of its decisions or an error."""
         return at_once(self.deciding(callers, now, find))
 
     def deciding(
@@ -115,7 +115,7 @@ class LiveBandit:
         return made
 
     def _take_back(self, made: Mapping[str, MadeDecision], before: Checkpoint) -> None:
-        """The last decisions, which are not in the log yet."""
+        """Takes back the last decisions, which are not in the log yet."""
         self.book.learner.go_back(before)
         self.book.open.remove(list(made))
         del self.events[len(self.events) - len(made) :]
@@ -127,7 +127,7 @@ class LiveBandit:
         new: Iterator[str],
         past: Past,
     ) -> list[str] | ApiError:
-        """The ids of one caller's decisions; where it has none, the next new ones."""
+        """The ids of one caller's decisions, with new ones where none are given."""
         ids = [request.id or next(new) for request in requests]
         try:
             self.book.admit(batch, ids, requests, past)
@@ -140,7 +140,7 @@ class LiveBandit:
     def reward(
         self, rewards: list[tuple[str, float]], now: float, find: Find
     ) -> list[RewardStatus | ApiError]:
-        """What became of each reward; those of several callers may come together."""
+        """Learns rewards of one or several callers; returns what happened to each."""
         self.expire(now)
         batch = self.book.judge(rewards, self.past(find, [id for id, _ in rewards]))
         batch = self.book.learn(batch)
@@ -183,7 +183,7 @@ class LiveBandit:
         return len(ended) == limit
 
     def past(self, find: Find, ids: list[str]) -> Past:
-        """What the log knows of decisions that do not wait here."""
+        """What the log knows of decisions that are not open here."""
         gone = [id for id in ids if id not in self.book.open]
         if not gone:
             return {}
@@ -194,7 +194,7 @@ class LiveBandit:
         }
 
     def _with_noted(self, found: Found, ids: set[str]) -> Found:
-        """And with what was noted since, for the same group of callers."""
+        """Adds what was noted since, for the same group of callers."""
         found = dict(found)
         for event in self.events:
             if event.kind == "decision" and event.id in ids:
@@ -224,7 +224,7 @@ class LiveBandit:
     # Settings
 
     def change_settings(self, changes: dict[str, Any], now: float) -> None:
-        """For what comes in from now on; the past is not touched."""
+        """Changes settings from now on; the past stays as it is."""
         before = self.book.settings
         try:
             self.book.set_settings(before._replace(**changes))
@@ -240,14 +240,14 @@ class LiveBandit:
         return self.seq + len(self.events) + 1
 
     def _note(self, kind: str, now: float, rewards: Mapping[str, float | None]) -> None:
-        """Events of one kind, by id with their rewards, if any."""
+        """Notes events of one kind, by id with their rewards, if any."""
         self.events += [
             Event(seq=seq, kind=kind, time=now, id=id, reward=reward)
             for seq, (id, reward) in enumerate(rewards.items(), self._next_seq)
         ]
 
     def to_be_written(self, count: int | None = None) -> Entry:
-        """What was noted, or the first of it; it counts as written from now on."""
+        """Returns noted events, or the first of them, which count as written from now on."""
         events, self.events = self.events[:count], [] if count is None else self.events[count:]
         entry = Entry(self.lease, last_seq=self.seq, events=events)
         self.seq += len(events)
@@ -267,7 +267,7 @@ class LiveBandit:
                 self.monitor.expired_many(group.ids, group.time)
 
     def snapshot(self) -> NextSnapshot:
-        """The book as it is after its last event, which must be in the log.
+        """Takes a snapshot of the book after its last event, which must be in the log.
 
         Where that is too much for one time, the next call goes on.
         """
@@ -279,7 +279,7 @@ class LiveBandit:
 
 
 def at_once(steps: Generator[None, None, Result]) -> Result:
-    """The result of all steps."""
+    """Runs all steps at once and returns the result."""
     while True:
         try:
             next(steps)

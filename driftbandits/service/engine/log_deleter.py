@@ -17,7 +17,7 @@ LOOK = 600.0  # seconds between two looks at what other workers may have left be
 
 
 class LogDeleter:
-    """Starts with what was left when a service ended."""
+    """Deletes logs, starting with those left over by an earlier service."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,7 +28,7 @@ class LogDeleter:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is a log to be deleted."""
+        """Says that there is a log to delete."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -43,7 +43,7 @@ class LogDeleter:
             try:
                 self._delete_all()
             except SQLAlchemyError as error:
-                log.warning("logs of deleted bandits are still there: %s", first_line(error))
+                log.warning("logs of deleted bandits are not deleted yet: %s", first_line(error))
             if not self._stopped.is_set():
                 self._woken.wait(LOOK)
 

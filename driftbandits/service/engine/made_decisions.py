@@ -26,7 +26,7 @@ class MadeDecision(Struct):
 
 
 def answered(decision: AgentDecision) -> MadeDecision:
-    """One that was made before."""
+    """The answer for a decision that was made before."""
     probabilities = decision.probabilities
     return MadeDecision(decision.id, decision.arm, probabilities[decision.arm], probabilities)
 
@@ -43,7 +43,7 @@ def noted(
     now: float,
     first: int,
 ) -> Noted:
-    """Answers, and events from that seq on; `names` are those of the arms.
+    """Makes answers, and events from that seq on; `names` are those of the arms.
 
     Probabilities and masks are often the same object for many.
     """
@@ -78,6 +78,6 @@ def noted(
 
 
 def new_ids(count: int) -> Iterator[str]:
-    """In the order of time, so that an index grows at its end; then 60 random bits each."""
+    """Makes ids in the order of time, so that an index grows at its end, with 60 random bits."""
     moment, digits = f"{time.time_ns() // 1000:013x}", secrets.token_hex(8 * count)
     return (moment + digits[first : first + 15] for first in range(0, 16 * count, 16))

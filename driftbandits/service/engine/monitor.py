@@ -1,4 +1,4 @@
-"""What a bandit's page shows: the newest decisions and what became of them, by spans of time."""
+"""The data of a bandit's page: the newest decisions and their outcomes, by spans of time."""
 
 from collections import deque
 from itertools import starmap
@@ -42,7 +42,7 @@ class Monitor:
         self._make_room(arms)
 
     def _make_room(self, arms: int) -> None:
-        """For new arms; decisions from before gave them no chance."""
+        """Makes room for new arms, which had no chance in earlier decisions."""
         new = arms - len(self._detectors)
         self._detectors += [DriftAlarm() for _ in range(new)]
         self._alarms += [deque(maxlen=ALARMS) for _ in range(new)]
@@ -55,7 +55,7 @@ class Monitor:
     def decided_many(
         self, ids: list[str], time: float, arms: np.ndarray, probabilities: np.ndarray
     ) -> None:
-        """Decisions of one moment, oldest first; `probabilities` is (n, slots)."""
+        """Adds decisions of one moment, oldest first; `probabilities` is (n, slots)."""
         if probabilities.shape[1] > len(self._detectors):
             self._make_room(probabilities.shape[1])
         self.decisions += len(ids)
@@ -83,7 +83,7 @@ class Monitor:
         self._next = stop % CAPACITY
 
     def answered_many(self, ids: list[str], time: float, rewards: np.ndarray) -> None:
-        """Rewards of one moment; those of decisions no longer kept count only for the total."""
+        """Adds rewards of one moment; those of older decisions count only for the total."""
         self.rewards += len(ids)
         places, known = self._find(ids)
         rewards = np.asarray(rewards, np.float64)[known]
@@ -95,20 +95,20 @@ class Monitor:
                 self._alarms[arm].append(alarm)
 
     def expired_many(self, ids: list[str], time: float) -> None:
-        """Decisions whose window passed without a reward."""
+        """Adds decisions whose window passed without a reward."""
         self.expired += len(ids)
         places, _ = self._find(ids)
         self._statuses[places] = EXPIRED
         self._answered[places] = time
 
     def _find(self, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Where the kept ones of these decisions are, and which of them are kept."""
+        """The places of the decisions that are still stored, and which of them are."""
         places = np.array([self._places.get(id, -1) for id in ids], np.int64)
         known = places >= 0
         return places[known], known
 
     def copy(self) -> "Monitor":
-        """As it is now, for another thread to look at."""
+        """A copy for another thread."""
         other, kept = Monitor.__new__(Monitor), slice(0, len(self._ids))
         for name, value in vars(self).items():
             setattr(other, name, value[kept].copy() if isinstance(value, np.ndarray) else value)
@@ -175,14 +175,14 @@ class Monitor:
 
 
 def spans(times: np.ndarray, answered: np.ndarray, points: int, now: float) -> np.ndarray:
-    """Borders of equal spans from the oldest decision to now, or on to what is dated later."""
+    """Borders of equal spans from the oldest decision to now, or to the latest date."""
     to = max(now, times.max(initial=now), answered.max(initial=now))
     since = times.min(initial=to)
     return np.linspace(since if since < to else to - 1, to, points + 1)
 
 
 def bucket_of(times: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The span of each time; what lies on a border belongs to the span that begins there."""
+    """The span of each time; a border belongs to the span that begins there."""
     points = len(edges) - 1
     return np.clip(np.searchsorted(edges, times, side="right") - 1, 0, points - 1)
 

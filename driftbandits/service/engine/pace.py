@@ -1,4 +1,4 @@
-"""How much of a bandit's work is one step, by the time that it takes.
+"""How much of a bandit's work makes one step, by the time it takes.
 
 What is computed does not depend on the steps: a learner goes through decisions and rewards one
 after the other, however many come at once.
@@ -24,14 +24,14 @@ class Pace:
         self.size = 1  # what fits a step
 
     def learn(self, size: int, seconds: float) -> None:
-        """So many took so long."""
+        """Notes that so many took so long."""
         if seconds > STEP:
             self.size = max(1, int(min(size, self.size) * STEP / seconds))
         elif size >= self.size and 2 * seconds < STEP:  # fewer say nothing of many
             self.size = min(MOST, 2 * self.size)
 
     def steps(self, items: list[Item]) -> Iterator[list[Item]]:
-        """In their order; the size of each follows from the one before."""
+        """Splits items into steps; the size of each follows from the one before."""
         first = 0
         while first < len(items):
             step = items[first : first + self.size]
@@ -42,7 +42,7 @@ class Pace:
 def decision_steps(
     new: dict[str, PolicyInput], pace: Pace, of_one_mask: bool
 ) -> Iterator[dict[str, PolicyInput]]:
-    """With `of_one_mask`, where each change of masks is another call of the learner."""
+    """Splits decisions into steps; with `of_one_mask`, a new mask begins a new one."""
     if len(new) == 1 or (0 < len(new) <= pace.size and not of_one_mask):  # most of the time
         yield new
         return

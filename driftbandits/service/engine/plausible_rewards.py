@@ -1,4 +1,4 @@
-"""Rewards as far as they are believed: an enormous one among small ones is moved to a border.
+"""Plausible rewards: an enormous one among small ones is moved to a border.
 
 The border is FAR times the range of what was believed so far beyond it. So a single outlier is
 worth little, whatever its size, and rewards that really are larger from now on are believed after a
@@ -10,7 +10,7 @@ FAR = 4.0  # ranges beyond the range
 
 
 class PlausibleRewards:
-    """Gives rewards back, counted from an origin near their mean, so that no digits are lost."""
+    """Returns rewards counted from an origin near their mean, so that no digits are lost."""
 
     def __init__(self) -> None:
         self.origin = 0.0
@@ -20,7 +20,7 @@ class PlausibleRewards:
         self._alone: tuple[float, float] | None = None  # the only one that differs from the others
 
     def admit(self, time: float, reward: float) -> list[tuple[float, float]]:
-        """Times and values that count from now on, often just this one's."""
+        """Takes a reward; returns the times and values that count now, often just this one."""
         if self.is_known:
             return self._admit(time, reward - self.origin)
         self._first.append((time, reward))
@@ -30,7 +30,7 @@ class PlausibleRewards:
         return self._admit_first(self._first)
 
     def _admit_first(self, first: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        """In their order, with the one that is farthest from their median taken for an outlier."""
+        """Takes the first rewards; the one farthest from their median counts as an outlier."""
         self.origin = sorted(reward for _, reward in first)[FIRST // 2]
         values = [(time, reward - self.origin) for time, reward in first]
         farthest = max(range(FIRST), key=lambda at: abs(values[at][1]))
@@ -49,7 +49,7 @@ class PlausibleRewards:
         return [(time, value)]
 
     def _admit_alone(self, time: float, value: float) -> list[tuple[float, float]]:
-        """All others are equal: whether it is large cannot be said before a second one differs."""
+        """Takes one that differs from equal ones: a second one must show whether it is large."""
         if self._alone is None:
             self._alone = time, value
             return []

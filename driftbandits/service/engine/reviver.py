@@ -33,7 +33,7 @@ PAUSE = 60.0  # seconds until a bandit that could not be revived is tried again
 
 
 class Loaded(NamedTuple):
-    """A bandit was revived, or why it was not."""
+    """A revived bandit, or why it could not be revived."""
 
     bandit: str
     live: LiveBandit | Exception
@@ -94,7 +94,7 @@ class Reviver:
 
 
 class FromSnapshot(NamedTuple):
-    """What a snapshot says, or None of it for the log alone."""
+    """The contents of a snapshot, or None for the log alone."""
 
     book: DecisionBook
     seq: int  # of the last event that it has seen
@@ -102,7 +102,7 @@ class FromSnapshot(NamedTuple):
 
 
 def revive(store: Store, row: BanditRow, lease: Lease) -> Revived:
-    """A bandit from its newest snapshot that can be used, and the log after it."""
+    """Revives a bandit from its newest usable snapshot and the log after it."""
     corrections = store.corrections(row.id)
     for found in from_snapshots(store, row, since=last_seq(corrections)):
         try:
@@ -140,7 +140,7 @@ def replay_rest(
     *,
     whole: bool = False,
 ) -> tuple[int, int]:
-    """The seq of the last event, and how many decisions came out differently."""
+    """Replays the rest; returns the last seq and how many decisions came out differently."""
     seq, mismatches = found.seq, 0
     while events := store.events(row.id, seq):
         mismatches += replay(found.book, events, corrections, whole=whole)
@@ -149,13 +149,13 @@ def replay_rest(
 
 
 def newest_book(store: Store, row: BanditRow) -> tuple[DecisionBook, int]:
-    """With the seq of its last event."""
+    """The newest usable book, with the seq of its last event."""
     found = next(from_snapshots(store, row))
     return found.book, found.seq
 
 
 def from_snapshots(store: Store, row: BanditRow, since: int = 0) -> Iterator[FromSnapshot]:
-    """From each snapshot that can be used, the newest first, and from the log alone.
+    """Yields each usable snapshot, newest first, and then the log alone.
 
     Those from before `since` hold rewards that were corrected there.
     """
@@ -194,7 +194,7 @@ def from_snapshot(
 
 
 def intact(changes: list[tuple[int, bytes]]) -> int:
-    """How many can be read, one after the other."""
+    """How many changes can be read, one after the other."""
     for count, (_, blob) in enumerate(changes):
         if not is_intact(blob):
             return count
@@ -202,7 +202,7 @@ def intact(changes: list[tuple[int, bytes]]) -> int:
 
 
 def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> None:
-    """A snapshot of another bandit, or of a log that had gone further, is refused."""
+    """Refuses a snapshot of another bandit, or of a log that was longer."""
     arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
     first = book.settings._replace(**{name: getattr(settings, name) for name in CHANGEABLE})
     if (first, book.arms.names[: len(arms)]) != (settings, arms):
@@ -215,7 +215,7 @@ def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> Non
 
 
 def fill_monitor(live: LiveBandit, store: Store) -> None:
-    """The newest decisions and what became of them, for the page."""
+    """Fills the page's monitor with the newest decisions and their outcomes."""
     found = store.last_decisions(live.row.id, CAPACITY)
     newest = [as_corrected(logged, live.corrections) for logged in found]
     outcomes = [logged.outcome for logged in newest if logged.outcome]

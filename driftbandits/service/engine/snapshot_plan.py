@@ -1,4 +1,4 @@
-"""What the next snapshot of a bandit consists of, and which segments nobody needs any more.
+"""What the next snapshot of a bandit consists of, and which segments are no longer needed.
 
 A snapshot holds the policy's state and the newest open decisions. All others are in segments, each
 written once, and the snapshot says which of their decisions are still open. So nothing is large,
@@ -20,7 +20,7 @@ MOST_NEW = 128  # segments at a time, as their ids are copied: half a million of
 
 
 class NextSnapshot(NamedTuple):
-    """A snapshot that is to be written, after its new segments."""
+    """A snapshot to write, after its new segments."""
 
     seq: int
     new: list[NewSegment]
@@ -36,7 +36,7 @@ class SnapshotPlan:
         self._last = set(last)  # those of the last snapshot there
 
     def next(self, book: DecisionBook, seq: int) -> NextSnapshot:
-        """On the engine's thread: only what may change is copied."""
+        """Plans the next snapshot on the engine's thread; copies only what may change."""
         blocks = book.open.blocks
         missing = [block for block in blocks if block.segment is None]
         numbers = itertools.count(max(self._stored, default=0) + 1)
@@ -56,7 +56,7 @@ class SnapshotPlan:
         return NextSnapshot(seq, new, {number for number, _ in listed}, Contents(about, arrays))
 
     def written(self, snapshot: NextSnapshot) -> list[int]:
-        """Gives the numbers of segments that neither this snapshot nor the one before needs."""
+        """Returns the numbers of segments that neither this snapshot nor the one before needs."""
         unused = self._stored - snapshot.segments - self._last
         self._last = snapshot.segments
         return sorted(unused)

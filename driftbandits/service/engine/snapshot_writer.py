@@ -1,4 +1,4 @@
-"""Snapshots of bandits, written on background threads: first their new segments, then they."""
+"""Writes snapshots of bandits on background threads, after their new segments."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ DELETED_TOGETHER = 4  # segments
 
 
 class Taken(NamedTuple):
-    """A snapshot of a bandit, as it is to be written."""
+    """A snapshot of a bandit to write."""
 
     live: LiveBandit
     snapshot: NextSnapshot
@@ -42,7 +42,7 @@ class SnapshotWriter:
         self._writing: set[str] = set()  # bandits of which one is being written
 
     def is_due(self, live: LiveBandit) -> bool:
-        """After many events, or more where what is written each time is large."""
+        """Whether a snapshot is due: after many events, more if the state is large."""
         events = live.seq - live.snapshot_seq
         if events < SNAPSHOT_EVERY or live.events or live.row.name in self._writing:
             return False
@@ -51,12 +51,12 @@ class SnapshotWriter:
         return events * BYTES_PER_EVENT >= book.learner.state_bytes + bits // 8
 
     def write_soon(self, live: LiveBandit) -> None:
-        """On the engine's thread, where nothing changes meanwhile, when all is in the log."""
+        """Takes a snapshot on the engine's thread, when everything is in the log."""
         self._writing.add(live.row.name)
         self._background.submit(self._write_one, live, live.snapshot())
 
     def write_last(self, live_bandits: Iterable[LiveBandit]) -> None:
-        """When the engine's thread has ended: what would take longest to replay comes first.
+        """Writes last snapshots after the engine has ended, those that save most first.
 
         Where the time is over, the rest is in the log anyway.
         """
@@ -66,7 +66,7 @@ class SnapshotWriter:
         changed.sort(key=lambda live: live.snapshot_seq - live.seq)
         while changed:
             if time.monotonic() > end:
-                log.warning("no time for %d snapshots; the log has it all", len(changed))
+                log.warning("no time for %d snapshots; the log has everything", len(changed))
                 break
             together: list[Taken] = []
             while changed and len(together) < TOGETHER and bytes_of(together) < BYTES_TOGETHER:
@@ -75,7 +75,7 @@ class SnapshotWriter:
                 self._write(together)
 
     def _last_of(self, live: LiveBandit, end: float) -> list[Taken]:
-        """One, or none if not all of its segments could be written."""
+        """The last snapshot, or none if not all of its segments could be written."""
         while True:
             snapshot = live.snapshot()
             if not self._write_segments(live, snapshot.new, end):
@@ -93,10 +93,10 @@ class SnapshotWriter:
             self._writing.discard(live.row.name)
 
     def _write_segments(self, live: LiveBandit, new: list[NewSegment], end: float = inf) -> bool:
-        """Whether all are written; those that are not come with the next snapshot."""
+        """Writes segments; returns whether all were written. Others come with the next snapshot."""
         for group in grouped(new):
             if end < inf and time.monotonic() > end:
-                log.warning("no time for a snapshot of %r; the log has it all", live.row.name)
+                log.warning("no time for a snapshot of %r; the log has everything", live.row.name)
                 return False
             rows = [row for _, row in group]
             try:
@@ -114,7 +114,7 @@ class SnapshotWriter:
         return True
 
     def _write(self, new: list[Taken]) -> None:
-        """In one transaction, and read back."""
+        """Writes snapshots in one transaction and reads them back."""
         rows = [each.row for each in new]
         try:
             lost = self._store.write_snapshots(rows)
@@ -136,7 +136,7 @@ class SnapshotWriter:
         log.error("%s of %r does not read back", what, live.row.name)
 
     def _delete_unused(self, live: LiveBandit, numbers: list[int]) -> None:
-        """A few at a time; what is left is found by the next snapshot."""
+        """Deletes a few unused segments at a time; the next snapshot finds the rest."""
         for first in range(0, len(numbers), DELETED_TOGETHER):
             some = numbers[first : first + DELETED_TOGETHER]
             try:
@@ -151,7 +151,7 @@ Group = list[tuple[NewSegment, Segment]]
 
 
 def grouped(new: list[NewSegment]) -> Iterator[Group]:
-    """With their bytes, some megabytes at a time."""
+    """Groups snapshots with their bytes, some megabytes at a time."""
     group: Group = []
     for segment in new:
         group.append((segment, Segment(segment.number, packed_segment(segment))))

@@ -36,7 +36,7 @@ class Work:
         self.has_begun = self.is_done = self.has_failed = False
 
     def advance(self) -> None:
-        """One turn; where it fails, its calls are told why."""
+        """Takes one turn; if it fails, its calls get the error."""
         try:
             self._advance()
         except SQLAlchemyError as error:
@@ -61,7 +61,7 @@ class Work:
         self.is_done = True
 
     def to_be_committed(self) -> Served:
-        """What was answered on top of something that is not in the log, is not said."""
+        """Returns what to commit, without answers based on something that is not in the log."""
         if self.live.ahead:
             self.fail(errors.moving())
         served = Served(self.live, self.replies, self.live.to_be_written(self.complete))
@@ -73,7 +73,7 @@ class Work:
         return bool(self.behind) and isinstance(self.behind[0].command, Delete)
 
     def is_forsaken(self) -> bool:
-        """Nobody waits for an answer any more."""
+        """Whether no caller waits for an answer."""
         return all(call.answer.done() for call in self.calls + self.behind)
 
     def fail(self, reason: ApiError) -> None:
@@ -81,7 +81,7 @@ class Work:
         self.end([Reply(call, reason) for call in self.calls])
 
     def end(self, replies: list[Reply]) -> None:
-        """Before it is done: what is not in the log yet does not count."""
+        """Ends the work early; what is not in the log yet does not count."""
         self.live.events.clear()
         self.replies, self.complete, self.is_done = replies, 0, True
 
@@ -103,7 +103,7 @@ class Turns:
         return self._works.get(bandit)
 
     def take(self) -> Iterator[Work]:
-        """A turn for each bandit until the slice is over, and for one that has begun in any case.
+        """Gives each bandit a turn until the slice is over; a turn that has begun is finished.
 
         New work comes first: most of it is done in no time.
         """
@@ -126,7 +126,7 @@ class Turns:
             self._works[name] = work
 
     def clear(self) -> list[Call]:
-        """Ends all work, also that of this round; gives its calls, some of which are answered."""
+        """Ends all work; returns its calls, some of which are answered."""
         works = [*self.taken, *self._works.values()]
         self.taken, self._works = [], {}
         return [call for work in works for call in work.calls + work.behind]

@@ -15,11 +15,11 @@ class WaitingCalls:
         return bandit in self._calls
 
     def begin(self, bandit: str, calls: Sequence[Call] = ()) -> None:
-        """From now on calls wait for this one."""
+        """Lets calls wait for this bandit from now on."""
         self._calls[bandit] = list(calls)
 
     def add(self, bandit: str, calls: list[Call]) -> list[Call]:
-        """Gives those for which there is no room."""
+        """Adds calls; returns those for which there is no room."""
         waiting = self._calls[bandit]
         room = max(MOST_WAITING - len(waiting), 0)
         waiting += calls[:room]
@@ -29,13 +29,13 @@ class WaitingCalls:
         return self._calls.get(bandit, [])[:1] == [call]
 
     def end(self, bandit: str) -> list[Call]:
-        """Those that have waited."""
+        """Ends the wait for a bandit; returns its calls."""
         return self._calls.pop(bandit)
 
     def all(self) -> list[Call]:
         return [call for calls in self._calls.values() for call in calls]
 
     def clear(self) -> list[Call]:
-        """Nobody waits any more; gives those who did."""
+        """Ends all waits; returns the calls."""
         calls, self._calls = self.all(), {}
         return calls

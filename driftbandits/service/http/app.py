@@ -93,7 +93,7 @@ class Service:
         await self._forwarder.close()
 
     async def respond(self, request: Request) -> Response:
-        """Gives a response even when it is cancelled because it takes too long."""
+        """Returns a response, even if it is cancelled because it takes too long."""
         begin = time.perf_counter()
         self.metrics.now_in_flight += 1
         try:
@@ -104,7 +104,7 @@ class Service:
         return response
 
     async def _respond(self, request: Request) -> tuple[str, Response]:
-        """The name of the endpoint, and a response whatever happens."""
+        """Returns the name of the endpoint, and a response whatever happens."""
         page = self._pages.get(request.raw_path)
         if page is not None and request.method in READING:
             return request.path, page
@@ -165,7 +165,7 @@ class Service:
 
 
 def endpoints(handlers: Handlers) -> dict[str, dict[str, Endpoint]]:
-    """By path, then by method."""
+    """Endpoints by path, then by method."""
     found: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         decoder: msgspec.json.Decoder[Any] | None

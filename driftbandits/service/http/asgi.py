@@ -1,4 +1,4 @@
-"""The service as an ASGI application: for servers of others, or mounted in another application."""
+"""The service as an ASGI application, for any ASGI server or mounted in another application."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ NOT_RUNNING = (
 
 
 class AsgiRequest(Request):
-    """Its body is read from the server when the service waits for it, and not before."""
+    """A request whose body is read only when the service waits for it."""
 
     __slots__ = (
         "_deadline_passed", "_limits", "_loop", "_receive", "_task", "_whole_body", "caller_left",
@@ -113,7 +113,7 @@ class AsgiRequest(Request):
         self._task.cancel()
 
     def is_overdue(self) -> bool:
-        """Whether it was cancelled because of its deadline, and not by the server; asked once."""
+        """Whether its deadline, and not the server, has cancelled it; can be asked once."""
         overdue, self._deadline_passed = self._deadline_passed, False
         if overdue:
             assert self._task
@@ -121,7 +121,7 @@ class AsgiRequest(Request):
         return overdue
 
     def check_cancelled(self) -> None:
-        """There is a response even if the time was up, but none if the server has cancelled it."""
+        """Raises if the server has cancelled the request; after a deadline there is a response."""
         assert self._task
         if self._deadline_passed:
             self.is_overdue()
@@ -203,7 +203,7 @@ class AsgiApp:
             raise NotImplementedError(f"ASGI scope must be http or lifespan, got {scope['type']!r}")
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """From the server's start to its end."""
+        """Runs from the server's start to its end."""
         await receive()
         try:
             await self.__aenter__()
@@ -224,7 +224,7 @@ class AsgiApp:
             request.deadline_passed()
 
     def _answer_itself(self, scope: Scope) -> Response | None:
-        """What depends on the server; None if the service is to answer."""
+        """Answers what depends on the server; None if the service should answer."""
         if self._only_loopback:
             host = (scope.get("server") or (None,))[0]
             if host not in LOOPBACK:
@@ -245,7 +245,7 @@ def raw_path_of(scope: Scope) -> bytes:
 
 
 def send_whole(response: Response, request: AsgiRequest, scope: Scope) -> bool:
-    """In one call, where the server can; returns whether it did."""
+    """Sends a response in one call if the server can; returns whether it did."""
     whole = scope.get("extensions", NO_EXTENSIONS).get(WHOLE_RESPONSE)
     if whole is None or response.stream is not None or request.method == "HEAD":
         return False
@@ -253,7 +253,7 @@ def send_whole(response: Response, request: AsgiRequest, scope: Scope) -> bool:
 
 
 def abort(scope: Scope) -> None:
-    """Ends the connection, where the server can: it would wait for the caller without a limit."""
+    """Ends the connection if the server can; otherwise it would wait without a limit."""
     end = scope.get("extensions", NO_EXTENSIONS).get(ABORT)
     if end is not None:
         end()
@@ -277,7 +277,7 @@ def start_of(response: Response) -> Message:
 
 
 async def send_parts(stream: Stream, request: AsgiRequest, send: Send) -> bool:
-    """As fast as the caller reads; returns whether it stayed to the end."""
+    """Sends parts as fast as the caller reads; returns whether the caller stayed."""
     waiting = asyncio.create_task(request.wait_for_disconnect())
     try:
         async for part in stream:

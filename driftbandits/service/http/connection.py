@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort() if self.transport.is_closing() else self.transport.close()
 
     def _wait_for(self) -> tuple[object, float]:
-        """What the caller is to do next, and within how many seconds."""
+        """Sets what the caller must do next, and within how many seconds."""
         is_over = self._has_ended or self.transport.is_closing()
         if (is_over or self._is_idle()) and self.transport.get_write_buffer_size():
             return "read", self.answer_seconds
@@ -119,7 +119,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(error)
 
     def _parse(self, data: bytes | memoryview) -> bytes | memoryview:
-        """Returns what is left after a request for an upgrade."""
+        """Parses data; returns what is left after a request for an upgrade."""
         self._unparsed += len(data)
         try:
             self.parser.feed_data(data)
@@ -133,7 +133,7 @@ class Connection(HttpToolsProtocol):
         return b""
 
     def _read_without_upgrade(self) -> None:
-        """Ignores the upgrade, as we support none.
+        """Reads on without the upgrade, as we support none.
 
         The parser would drop the body, so a new one reads the head again.
         """
@@ -191,7 +191,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _take_body(self) -> bytes | None:
-        """None if it is not all here yet, so that the application must wait for it."""
+        """Returns the body, or None if not all of it has arrived."""
         cycle = self._answering
         if cycle.more_body or cycle.disconnected:
             return None
@@ -203,7 +203,7 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def _send_whole(self, status: int, headers: Headers, body: bytes) -> bool:
-        """In one write: a second system call would take as long as all else that is done here.
+        """Sends a response in one write: a second system call would cost as much as the rest.
 
         Returns False if the caller does not read, so that uvicorn must wait for it.
         """
@@ -224,7 +224,7 @@ class Connection(HttpToolsProtocol):
         self.transport.write(b"".join((STATUS_LINE[status], always, lines_of(headers), end, body)))
 
     def on_response_complete(self) -> None:
-        """As in uvicorn, but without a timer for each request."""
+        """Does what uvicorn does, but without a timer for each request."""
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
             self.flow.resume_reading()
@@ -237,7 +237,7 @@ class Connection(HttpToolsProtocol):
         self._end()
 
     def _end(self) -> None:
-        """Closing at once could lose the last answer while the caller still sends."""
+        """Ends a connection slowly: closing at once could lose the last answer."""
         self._has_ended = True
         with suppress(OSError):  # the caller has left
             self.transport.write_eof()

@@ -12,7 +12,7 @@ from driftbandits.service.store.records import BanditRow
 def same_settings(
     before: dict[str, Any], config: dict[str, Any], body: m.NewBandit, but: Sequence[str] = ()
 ) -> bool:
-    """Whether the same bandit is asked for again; a seed that was not given may be any.
+    """Whether a request describes the same bandit; a seed that is not given matches any.
 
     Settings that did not exist yet when it was created are not compared.
     """
@@ -21,7 +21,7 @@ def same_settings(
 
 
 def changeable(found: m.Bandit) -> dict[str, Any]:
-    """Settings that may be other ones than when it was created."""
+    """Settings that may differ from those it was created with."""
     ranges = {name: list(ends) for name, ends in found.context_ranges.items()}
     return {"out_of_range": found.out_of_range, "context_ranges": ranges}
 
@@ -53,7 +53,7 @@ def describe(live: LiveBandit) -> m.Bandit:
 
 
 def known_of(row: BanditRow) -> dict[str, Any]:
-    """What the database alone can tell; arms that came later are not among them."""
+    """What the database alone knows; arms that were added later are missing."""
     arms = [m.Arm(name, False) for name in row.config["arms"]]
     nothing = dict.fromkeys(("decisions", "rewards", "expired", "open"))
     about = {"name": row.name, "created": row.created, "worker": row.url or ""}

@@ -32,7 +32,7 @@ ESCAPED_IN_CSV = "^[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20']"
 
 
 class LogDeletedError(Exception):
-    """What is left of a log must not pass for all of it: whoever sends it breaks off."""
+    """The log was deleted during its export, which must be cut off."""
 
 
 class Exports:
@@ -64,7 +64,7 @@ class Exports:
 
 
 class Export:
-    """The parts of a file, each made on another thread when it is asked for."""
+    """A file in parts, each made on another thread when it is needed."""
 
     def __init__(
         self, parts: Iterator[bytes], threads: ThreadPoolExecutor, on_end: Callable[[], None]
@@ -105,7 +105,7 @@ def escaped(column: str) -> pl.Expr:
 
 
 def parquet_parts(pages: Iterator[pl.DataFrame]) -> Iterator[bytes]:
-    """The first page at once, the others in groups."""
+    """Makes the first page at once, the others in groups."""
     stream, waiting, rows = ParquetStream(), list[pl.DataFrame](), 0
     for number, table in enumerate(pages):
         waiting.append(table)
@@ -128,7 +128,7 @@ FORMATS = {
 
 
 def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
-    """At least one, so that an empty log has its columns.
+    """Yields at least one table, so that an empty log has its columns.
 
     A deleted bandit is marked before its log goes: what was read before the mark is complete.
     """

@@ -55,7 +55,7 @@ class Forwarder:
         return Response(response.status_code, response.content, content_type, headers)
 
     async def describe_all(self, request: Request, url: str) -> dict[str, Any]:
-        """The other worker's descriptions of bandits by name; none if it gives none."""
+        """Asks another worker to describe its bandits; returns them by name, if it answers."""
         try:
             response = await self._send(request, "GET", url, "/v1/bandits")
         except ApiError:

@@ -59,7 +59,7 @@ class Handlers:
         return asyncio.get_running_loop().run_in_executor(self._compiling, work, *arguments)
 
     def stop(self) -> None:
-        """What is being compiled goes on: it cannot be interrupted."""
+        """Stops the threads; compiling cannot be interrupted and continues."""
         self._compiling.shutdown(wait=False, cancel_futures=True)
         self._exports.stop()
 
@@ -69,7 +69,7 @@ class Handlers:
         command: Command,
         then: Callable[[Any], Response | Awaitable[Response]],
     ) -> Response:
-        """Asks the bandit of the path, here or at the worker that has it."""
+        """Asks the bandit of the path, here or at the worker that owns it."""
         name = request.bandit
         try:
             if name not in self.engine.live_bandits:
@@ -123,7 +123,7 @@ class Handlers:
         return json_response(200, {"bandits": [each for each in found if each is not None]})
 
     async def _described(self, there: dict[str, dict[str, Any]], row: BanditRow) -> Any:
-        """None where it has gone meanwhile; without counts where nobody can tell them now."""
+        """Describes a bandit; None if it was deleted, without counts if they are unknown."""
         if row.alive and row.owner != self.engine.worker:
             return there[row.url or ""].get(row.name) or known_of(row)
         if row.name not in self.engine.live_bandits:  # it will be adopted in its turn
@@ -207,13 +207,13 @@ class Handlers:
     # Seeing
 
     async def series(self, request: Request, body: None) -> Response:
-        """Copied on the engine's thread, computed on another."""
+        """Returns the series, copied on the engine's thread and computed on another."""
         points = points_of(request.query("points", "60"))
         command = Inspect(lambda live: series_later(live, points, self.engine.clock.now()))
         return await self.ask(request, command, asyncio.to_thread)
 
     async def log(self, request: Request, body: None) -> Response:
-        """From the database: whoever has the bandit, the log is the same."""
+        """Returns the log from the database, whichever worker owns the bandit."""
         name, kind = request.bandit, request.query("format", "csv")
         row = None
         if checks.is_name(name):
@@ -229,7 +229,7 @@ class Handlers:
         return Response(200, metrics.text(), "text/plain; version=0.0.4")
 
     async def healthy(self, request: Request, body: None) -> Response:
-        """200 in any case; other workers look at what it says of the engine."""
+        """Returns 200 in any case; other workers look at the state of the engine."""
         engine = WORKING if self.engine.is_moving() else HALTED
         return json_response(200, {"status": "alive", "engine": engine})
 
@@ -247,7 +247,7 @@ def learned(body: m.NewReward, status: RewardStatus | ApiError) -> dict[str, Any
 
 
 def series_later(live: LiveBandit, points: int, now: float) -> Callable[[], Response]:
-    """What computes the series of this moment, on any thread."""
+    """Returns a function that computes the series of this moment, on any thread."""
     names, retired = list(live.book.arms.names), set(live.book.arms.retired)
     if points * len(names) > MOST_NUMBERS:
         most = MOST_NUMBERS // len(names)

@@ -1,4 +1,4 @@
-"""Checks of what requests hold, where their types do not say it all."""
+"""Checks of requests beyond the types of their fields."""
 
 from driftbandits.agents import checks
 from driftbandits.service import errors
@@ -13,7 +13,7 @@ def checked(given: list[m.NewDecision]) -> list[m.NewDecision]:
 
 
 def pair(body: m.NewReward) -> tuple[str, float]:
-    """Length and size were looked at when it was decoded."""
+    """A pair of id and reward; length and size were checked when it was decoded."""
     id = body.id if body.id.isprintable() else checks.name("id", body.id)
     return id, body.reward + 0.0  # no negative zero
 

@@ -32,12 +32,12 @@ class Keyring:
         self._roles: OrderedDict[str, tuple[float, str | None]] = OrderedDict()  # when asked, role
 
     def check_origin(self, host: str | None, origin: str | None) -> None:
-        """Without keys, every program on this machine is allowed, but no page of another site."""
+        """Without keys, allows programs on this machine, but no pages of other sites."""
         if self._open_to_all:
             check_loopback(host, origin)
 
     def check_cached(self, header: str | None, role: str) -> bool:
-        """False if the key is not in the cache: then call `check`, which asks the store."""
+        """Checks a key from the cache; returns False if `check` must ask the store."""
         if self._open_to_all:
             return True
         found = self._roles.get(digest_of(key_from(header)))

@@ -1,4 +1,4 @@
-"""Bandits that are taken over from another host: nobody waits while their programs are compiled."""
+"""Bandits that are taken over from another host: callers do not wait for compiling."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ LOADING_SECONDS = 1.2  # until decisions and rewards are refused
 
 
 async def wait_until_loaded(engine: Engine, bandit: str, command: Command) -> None:
-    """A worker that is alone lets its callers wait: nobody else could serve them sooner."""
+    """Waits for a bandit; a single worker lets callers wait, as no other could serve sooner."""
     if engine.has_others and isinstance(command, Decide | Reward):
         try:
             async with asyncio.timeout(LOADING_SECONDS):

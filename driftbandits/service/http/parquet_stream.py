@@ -29,7 +29,7 @@ class ParquetStream:
         self._groups: list[bytes] = []
 
     def add(self, table: pl.DataFrame) -> bytes:
-        """What to send for these rows; all tables must have the same columns."""
+        """Returns the bytes for these rows; all tables must have the same columns."""
         file = io.BytesIO()
         table.rechunk().write_parquet(file)
         content, footer_size = file.getvalue(), int.from_bytes(file.getvalue()[-8:-4], "little")
@@ -52,7 +52,7 @@ class ParquetStream:
 
 
 def move(group: Struct, distance: int) -> None:
-    """Adds to every place in the file that a group of rows names."""
+    """Moves every place in the file that a group of rows names."""
     group.pop(ORDINAL, None)
     add(group, (GROUP_OFFSET,), distance)
     for column in group[COLUMNS][1].values:

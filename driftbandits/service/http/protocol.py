@@ -75,11 +75,11 @@ class Request:
         return given.get(name, [default])[-1]
 
     async def wait_for_body(self) -> None:
-        """Until `body` has all of it; raises if it never will."""
+        """Waits until `body` is complete; raises if it never will be."""
 
 
 class Stream(Protocol):
-    """A body in parts, made as they are sent; it is closed in any case, also before the first."""
+    """A body in parts, made as they are sent; it is always closed."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -97,7 +97,7 @@ class Response(NamedTuple):
 
 
 def headers_of(response: Response) -> Headers:
-    """As they are sent; a stream has no length."""
+    """Headers as they are sent; a stream has no length."""
     has_length = response.stream is None and response.status != 204
     length = len(response.body) if has_length else None
     return encoded_headers(response.headers, response.content_type, length)

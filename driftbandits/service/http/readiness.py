@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 2.0  # with a database that does not answer
 
 
 class Readiness:
-    """Asks at most once a second, on a thread of its own: one that hangs is all that hangs."""
+    """Asks at most once a second, on a thread of its own: if the database hangs, only it does."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class Readiness:
         self._finding: asyncio.Future[Finding] | None = None
 
     async def check(self) -> None:
-        """Raises what is wrong with the database."""
+        """Raises an error if the database is unhealthy."""
         loop = asyncio.get_running_loop()
         if self._finding is None or (
             self._finding.done() and loop.time() - self._asked > FRESH_SECONDS

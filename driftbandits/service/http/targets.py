@@ -36,7 +36,7 @@ class Target:
         self.used = time.monotonic()
 
     async def request(self, method: str, path: str, **rest: Any) -> httpx.Response:
-        """Raises httpx.HTTPError when the worker is silent; then it must be alive first."""
+        """Sends a request; raises httpx.HTTPError if the worker does not respond."""
         if self._alive and not (self._alive.done() and self._alive.result()):
             await self._check_alive()
         answer = asyncio.ensure_future(self._client.request(method, self._url + path, **rest))
@@ -50,7 +50,7 @@ class Target:
             answer.cancel()
 
     async def _check_alive(self) -> None:
-        """Asks once for all who want to know."""
+        """Checks once for all callers whether the worker is alive."""
         if self._alive is None or self._alive.done():
             self._alive = asyncio.ensure_future(self._is_alive())
         if not await asyncio.shield(self._alive):
@@ -79,7 +79,7 @@ def says_halted(answer: httpx.Response) -> bool:
 
 
 class Targets:
-    """Those that were used lately, by url."""
+    """Recently used workers, by url."""
 
     def __init__(self) -> None:
         self._ssl_context = httpx.create_ssl_context()  # once, as it takes a while
@@ -88,7 +88,7 @@ class Targets:
 
     @asynccontextmanager
     async def use(self, url: str) -> AsyncIterator[Target]:
-        """Raises `moving` where too many requests wait for that worker already."""
+        """Returns a worker; raises `moving` if too many requests already wait for it."""
         target = self._targets.get(url)
         if target is None:
             target = self._targets[url] = Target(url, self._ssl_context)
@@ -118,6 +118,6 @@ class Targets:
 
 
 def new_client(ssl_context: ssl.SSLContext, connections: int) -> httpx.AsyncClient:
-    """Without a proxy, whatever the environment says: it would get the callers' keys."""
+    """Makes a client without a proxy, which would get the callers' keys."""
     limits = httpx.Limits(max_connections=connections)
     return httpx.AsyncClient(verify=ssl_context, limits=limits, trust_env=False)

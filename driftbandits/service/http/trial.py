@@ -50,7 +50,7 @@ def try_out(config: dict[str, Any]) -> None:
 
 
 def check_sizes(config: dict[str, Any]) -> None:
-    """Before anything is compiled, which alone could take hours."""
+    """Checks sizes before anything is compiled, which could take hours."""
     given = {name: value for name, value in config.items() if name != "arms"}
     settings = checks.settings(AgentSettings(**given))
     checks.names("arms", config["arms"])
@@ -71,7 +71,7 @@ def check_sizes(config: dict[str, Any]) -> None:
 
 
 def pairs_of_a_round(policy: str) -> int:
-    """Until what is done only every so many pairs has been done."""
+    """How many pairs it takes until everything periodic has happened."""
     settings = with_defaults(parse("policy", policy), POLICIES).settings
     every = [value for name, value in settings.items() if name.endswith("_every")]
     return min(OFTEN, 1 + max(every, default=0))

@@ -62,7 +62,7 @@ def parse_url(url: str) -> sa.URL:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """None for PostgreSQL."""
+    """The file of an SQLite database; None for PostgreSQL."""
     parsed = parse_url(url)
     return Path(parsed.database or "") if parsed.drivername.startswith("sqlite") else None
 
@@ -73,7 +73,7 @@ def redacted(url: str) -> str:
 
 
 def connect(url: str, read_only: bool = False) -> sa.Engine:
-    """With `read_only`, a file of SQLite is not written to; a PostgreSQL server is as it is."""
+    """Connects; with `read_only`, an SQLite file is not written to."""
     parsed = parse_url(url)
     is_sqlite = parsed.drivername.startswith("sqlite")
     return sqlite_engine(parsed, read_only) if is_sqlite else postgresql_engine(parsed)
@@ -111,7 +111,7 @@ def postgresql_engine(url: sa.URL) -> sa.Engine:
 
 
 def without_transactions(engine: sa.Engine) -> sa.Engine:
-    """For reading: PostgreSQL would end the session of a slow reader for an idle transaction.
+    """For reading: PostgreSQL would end an idle transaction of a slow reader.
 
     Statements see one state each either way (READ COMMITTED). SQLite needs its transactions.
     """
@@ -121,7 +121,7 @@ def without_transactions(engine: sa.Engine) -> sa.Engine:
 
 
 def read_only_url(url: sa.URL) -> sa.URL:
-    """For a file that a service writes at the same time, or one that may not be written at all.
+    """The URL to read a file that a service may be writing, or that is read-only.
 
     To read a log in WAL mode, SQLite makes files beside it. Where it may not, and there are none,
     no service is at work, and SQLite has to be told that nobody writes.
@@ -144,7 +144,7 @@ def set_pragmas(connection: Any, record: Any) -> None:
 
 
 def use_wal(connection: Any) -> None:
-    """Tries again while others open the same new file: here SQLite itself does not wait."""
+    """Sets WAL mode; retries while others open the same file, as SQLite does not wait here."""
     end = time.monotonic() + FILE_SECONDS
     while True:
         try:
@@ -157,7 +157,7 @@ def use_wal(connection: Any) -> None:
 
 
 def begin_sqlite(connection: sa.Connection) -> None:
-    """A writer takes the lock before it reads: a reader that then writes would fail at once."""
+    """Begins a transaction; writers lock before reading, or a later write would fail."""
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -26,7 +26,7 @@ ONE_DELETED = sa.select(row.id).where(row.owner == DELETED).order_by(row.id).lim
 
 
 def mark(connection: sa.Connection, lease: Lease) -> bool:
-    """False without a valid lease."""
+    """Returns False without a valid lease."""
     if not leases.lock_if_current(connection, lease):
         return False
     update = sa.update(bandits).where(row.id == lease.bandit)
@@ -40,7 +40,7 @@ def is_kept(connection: sa.Connection, bandit: int) -> bool:
 
 
 def delete_page(connection: sa.Connection, size: int) -> bool:
-    """Some events of a deleted bandit or, where it has none, the rest of it."""
+    """Deletes some events of a deleted bandit or, if it has none, the rest of it."""
     bandit = connection.scalar(ONE_DELETED)
     if bandit is None:
         return False

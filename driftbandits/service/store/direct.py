@@ -24,7 +24,7 @@ Execute = Callable[[str, Row | list[Row]], int]
 
 
 class DirectTransactions:
-    """Of one database, for any thread; with SQLite one after the other, on one connection."""
+    """Transactions of one database, for any thread; with SQLite one at a time."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -66,7 +66,7 @@ class DirectTransactions:
             self._close()
 
     def _close(self) -> None:
-        """Gives the connection to the pool, which takes back what was not committed."""
+        """Returns the connection to the pool, which rolls back what was not committed."""
         kept, self._kept = self._kept, None
         if kept is not None:
             kept.close()
@@ -84,7 +84,7 @@ def insert_rows(cursor: Any, statement: str, rows: list[Row]) -> None:
 
 @lru_cache(PREPARED_STATEMENTS)
 def inserting_many(statement: str, rows: int) -> str:
-    """An INSERT of one row as one of many."""
+    """Turns an INSERT of one row into one of many."""
     head, keyword, row = statement.rpartition("VALUES ")
     return f"{head}{keyword}{', '.join([row] * rows)}"
 

@@ -12,7 +12,7 @@ from driftbandits.service.store.schema import DECISION, OUTCOME, bandits, events
 
 
 def columns_of(fields: Iterable[str]) -> list[str]:
-    """Where fields of an event are kept."""
+    """The columns of an event's fields."""
     return ["law" if field == "probabilities" else field for field in fields]
 
 
@@ -48,7 +48,7 @@ HINTS = {"sqlite": " INDEXED BY corrections"}  # else it would read the whole lo
 
 
 def with_outcomes(newest: bool) -> sa.Select[Any]:
-    """A page of decisions, each beside its outcome: the first after a seq, or the newest."""
+    """Selects a page of decisions with their outcomes: the first after a seq, or the newest."""
     order = events.c.seq.desc() if newest else events.c.seq
     # By kind, as there is an index with the part: a planner would take it and sort the whole log.
     decision = events.c.bandit == bandit, events.c.kind == "decision", events.c.seq > after
@@ -65,7 +65,7 @@ FIRST_DECISIONS, LAST_DECISIONS = with_outcomes(newest=False), with_outcomes(new
 
 
 class Writer:
-    """Appends to logs; its statements are made once, as it is called all the time."""
+    """Appends to logs; its statements are made once, as it is called often."""
 
     def __init__(self, dialect: sa.Dialect) -> None:
         row = bandits.c
@@ -82,7 +82,7 @@ class Writer:
         ]
 
     def append(self, execute: Execute, entries: Iterable[Entry]) -> set[int]:
-        """Writes what the leases allow; gives the ids of bandits that another worker has now."""
+        """Writes what the leases allow; returns the ids of bandits that other workers own now."""
         lost: set[int] = set()
         decisions: list[tuple[Any, ...]] = []
         others: list[tuple[Any, ...]] = []
@@ -101,7 +101,7 @@ class Writer:
 
 
 def inserting(columns: Sequence[str], dialect: sa.Dialect) -> tuple[str, str]:
-    """A statement for one row, and one for many."""
+    """Makes a statement for one row, and one for many."""
     one = str(events.insert().compile(dialect=dialect, column_keys=columns))
     if dialect.name == "postgresql":  # four times as fast as INSERT
         return one, f"COPY events ({', '.join(columns)}) FROM STDIN"

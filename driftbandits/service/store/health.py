@@ -22,7 +22,7 @@ class Unhealthy(Exception):  # noqa: N818  # a finding, with its remedy
 
 
 class DatabaseFile:
-    """The file of SQLite, which goes on without a word when its file is deleted."""
+    """The SQLite file; SQLite itself does not notice when it is deleted."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -49,7 +49,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def database_file(engine: sa.Engine) -> DatabaseFile | None:
-    """None where the database is a server's."""
+    """The file of the database; None if it is a server."""
     if engine.dialect.name != "sqlite":
         return None
     return DatabaseFile(Path(engine.url.database or ""))

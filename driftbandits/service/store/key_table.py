@@ -1,4 +1,4 @@
-"""The keys to the service, by their digests."""
+"""The keys of the service, by their digests."""
 
 import sqlalchemy as sa
 

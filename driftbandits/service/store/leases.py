@@ -73,7 +73,7 @@ def end_transaction_of_dead_owner(connection: sa.Connection, its_bandit: int) ->
 
 
 def claim(connection: sa.Connection, its_bandit: int, its_worker: str) -> Lease | None:
-    """In two statements: the second sees what was committed while the first waited for the row."""
+    """Claims a bandit in two statements: the second sees what was committed meanwhile."""
     end_transaction_of_dead_owner(connection, its_bandit)
     connection.execute(LOCK, {"bandit": its_bandit})
     epoch = connection.scalar(CLAIM, {"bandit": its_bandit, "worker": its_worker})
@@ -85,7 +85,7 @@ def is_alive(connection: sa.Connection, its_worker: str) -> bool:
 
 
 def renew(connection: sa.Connection, its_worker: str, url: str, its_ttl: float) -> None:
-    """Also revives a lease that expired: bandits that nobody took have the same epoch still."""
+    """Renews a lease, even an expired one: bandits that nobody claimed have the same epoch."""
     connection.execute(RENEW, {"worker": its_worker, "its_url": url, "ttl": its_ttl})
 
 
@@ -108,7 +108,7 @@ def orphans(connection: sa.Connection, count: int) -> list[str]:
 
 
 def release(connection: sa.Connection, its_worker: str) -> None:
-    """All bandits of a worker are free when its lease is gone."""
+    """Releases all bandits of a worker by ending its lease."""
     connection.execute(sa.delete(workers).where(workers.c.name == its_worker))
 
 

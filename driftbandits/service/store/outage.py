@@ -1,4 +1,4 @@
-"""A database that is silent keeps one caller waiting at a time, not all of them.
+"""A database that does not respond keeps one caller waiting at a time, not all.
 
 A connection that gets no answer fails after a second or two. While the last one failed so, others
 are refused at once, and one a second tries again. A server that is stopped refuses at once by
@@ -22,14 +22,14 @@ SILENCE = "timed out"  # what the system calls a connection without answers
 
 
 class SilentDatabaseError(OperationalError):
-    """Nobody was asked: the database did not answer a moment ago."""
+    """The database did not answer a moment ago, so it was not asked again."""
 
     def __init__(self) -> None:
         super().__init__(None, None, ConnectionError("it did not answer a moment ago"))
 
 
 class Outage:
-    """Of one database; shared by all threads."""
+    """The outage of one database, shared by all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

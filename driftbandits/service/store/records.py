@@ -1,4 +1,4 @@
-"""What the store keeps, as the rest of the service sees it."""
+"""The records of the store, as the rest of the service sees them."""
 
 import json
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class BanditRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key to the service; the key itself is nowhere, only its digest."""
+    """A key of the service; only its digest is stored."""
 
     digest: str
     role: str
@@ -60,7 +60,7 @@ class KeyRow(NamedTuple):
 
 
 class LoggedDecision(NamedTuple):
-    """A decision and what became of it."""
+    """A decision and its outcome."""
 
     decision: Event
     outcome: Event | None  # its reward or its expiry; None while it is open

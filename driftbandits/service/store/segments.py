@@ -22,7 +22,7 @@ class SegmentTable:
         self._reading, self._writing = reading, writing
 
     def write(self, lease: Lease, new: Sequence[Segment]) -> bool:
-        """False without a valid lease.
+        """Returns False without a valid lease.
 
         In place of what a worker has left there that was stopped before its snapshot.
         """
@@ -37,7 +37,7 @@ class SegmentTable:
         return True
 
     def delete(self, lease: Lease, numbers: Sequence[int]) -> bool:
-        """False without a valid lease."""
+        """Returns False without a valid lease."""
         with self._writing() as connection:
             if not leases.lock_if_current(connection, lease):
                 return False

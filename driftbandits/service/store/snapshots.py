@@ -45,7 +45,7 @@ def read(connection: sa.Connection, its_bandit: int, newest: int) -> tuple[int, 
 def read_changes(
     connection: sa.Connection, its_bandit: int, its_base: int
 ) -> list[tuple[int, bytes]]:
-    """Which 0.9.0 wrote."""
+    """Reads the changes that 0.9.0 wrote."""
     query = sa.select(change.seq, change.blob).order_by(change.seq)
     rows = connection.execute(query.where(change.bandit == its_bandit, change.base == its_base))
     return [(found.seq, found.blob) for found in rows]

@@ -50,7 +50,7 @@ PATIENCE = 5.0  # seconds, as leases of older versions last for three
 
 
 class Store:
-    """Everything that the service keeps."""
+    """Everything that the service stores."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Opens the database; tables that are missing are created or, if only read, refused."""
@@ -100,7 +100,7 @@ class Store:
     # bandits
 
     def create_bandit(self, name: str, config: dict[str, Any]) -> BanditRow | None:
-        """None if the name is taken."""
+        """Creates a bandit; returns None if the name is taken."""
         values = {"name": name, "config": json.dumps(config), "created": now()}
         try:
             with self._writing() as connection:
@@ -121,7 +121,7 @@ class Store:
             return None if row is None else as_bandit(row)
 
     def is_kept(self, bandit: int) -> bool:
-        """False for one that was deleted, also while its log is not yet gone."""
+        """Whether a bandit exists; False once it is deleted, even if its log is not gone yet."""
         with self._reading() as connection:
             return deletion.is_kept(connection, bandit)
 
@@ -158,7 +158,7 @@ class Store:
             leases.renew(connection, worker, url, ttl)
 
     def forget_dead_workers(self) -> None:
-        """Those whose leases expired long ago."""
+        """Forgets workers whose leases expired long ago."""
         with self._writing() as connection:
             leases.forget_dead_workers(connection)
 
@@ -178,7 +178,7 @@ class Store:
             return leases.orphans(connection, count)
 
     def release(self, worker: str) -> None:
-        """Gives up the lease of a worker: its bandits are free."""
+        """Ends the lease of a worker, which frees its bandits."""
         with self._writing() as connection:
             leases.release(connection, worker)
 
@@ -247,7 +247,7 @@ class Store:
     # snapshots
 
     def write_snapshots(self, new: list[Snapshot]) -> set[int]:
-        """Keeps the newest two of each bandit.
+        """Writes snapshots; the newest two of each bandit are stored.
 
         Returns the ids of bandits without a valid lease: of these, nothing is written.
         """

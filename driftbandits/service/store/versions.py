@@ -41,7 +41,7 @@ def create_tables(connection: sa.Connection) -> None:
 
 
 def leave_version_1(connection: sa.Connection) -> None:
-    """Every bandit had a lease; now it has an owner, and the owner a lease.
+    """Upgrades from version 1, where every bandit had a lease; now its owner has one.
 
     A worker of version 1 that was asleep meanwhile can renew and claim nothing any more, as the
     columns are gone. Its epochs are valid until another worker claims its bandits.
@@ -71,7 +71,7 @@ def is_written(connection: sa.Connection) -> bool:
 
 
 def check_version(connection: sa.Connection) -> int | None:
-    """The version of the tables, None where it is not written yet; refuses a newer one."""
+    """Returns the version of the tables, None if there is none; refuses a newer one."""
     version = connection.scalar(sa.select(sa.func.max(versions.c.version)))
     if version is not None and version > SCHEMA_VERSION:
         rule = f"at most {SCHEMA_VERSION} for this version of driftbandits"
