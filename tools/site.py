@@ -65,6 +65,8 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri.startswith(GENERATED) and page.file.name != "index":
         page.meta["search"] = {"boost": 4}  # who looks for a policy wants its page first
+    if page.file.src_uri.startswith("evidence/"):
+        page.meta["search"] = {"boost": 0.2}  # long tables that name everything
     if is_tutorial(page.file):
         notebook = f"{Path(page.file.src_uri).stem}.ipynb"
         heading, _, rest = markdown.partition("\n")
