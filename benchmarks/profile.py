@@ -1,8 +1,8 @@
 """Where the seconds before a result go, in this tree and in an older one.
 
 `compare`, `reproduce --quick` and an agent's first pair, each in a process of its own: with an
-empty cache, and once more. On one core, so that nothing overlaps. A stage's time is its own: what
-another stage does inside it is counted there.
+empty cache, and once more, with `--jobs 1`. A stage's time is its own: what another stage does
+inside it is counted there, and where two threads are busy, each counts half.
 """
 
 import json
@@ -23,15 +23,23 @@ ONE_FIGURE = ["run", "paper/figure_1a", "--quick", "--runs", "2", "--horizon", "
 CHILD = """
 import importlib._bootstrap, json, pathlib, sys, threading, time
 begin = time.perf_counter()
-spent = dict.fromkeys(["import", "trace", "lower", "compile", "load", "run", "write"], 0.0)
-seen = threading.local()
+spans = []  # thread, stage, start and end
 
 def record(stage, start, end):
-    '''Adds a stage's own time: that of the stages inside it, which ended before, is theirs.'''
-    inner = getattr(seen, "spans", [])
-    inside = [span for span in inner if span[0] + span[1] > 2 * start]
-    spent[stage] += end - start - sum(b - a for a, b in inside)
-    seen.spans = [span for span in inner if span[0] + span[1] <= 2 * start] + [(start, end)]
+    spans.append((threading.get_ident(), stage, start, end))
+
+def shared_out():
+    '''Seconds by stage: those of the innermost stage of a thread, shared between busy threads.'''
+    spent = dict.fromkeys(["import", "trace", "lower", "compile", "load", "run", "write"], 0.0)
+    moments = [(span[2], 0, span) for span in spans] + [(span[3], 1, span) for span in spans]
+    busy, before = {}, 0.0
+    for moment, ends, span in sorted(moments):
+        inner = [max(inside, key=lambda each: each[2]) for inside in busy.values() if inside]
+        for each in inner:
+            spent[each[1]] += (moment - before) / len(inner)
+        inside, before = busy.setdefault(span[0], []), moment
+        inside.remove(span) if ends else inside.append(span)
+    return spent
 
 def timed(stage, function):
     def call(*arguments, **named):
@@ -86,8 +94,8 @@ try:
     exec(sys.argv.pop(1))
 except SystemExit as stopped:
     assert not stopped.code, stopped.code
-spent["all"] = time.perf_counter() - begin
-spent["rest"] = spent["all"] - sum(spent[name] for name in list(spent) if name != "all")
+took, spent = time.perf_counter() - begin, shared_out()
+spent |= {"rest": took - sum(spent.values()), "all": took}
 print("\\n" + json.dumps(spent))
 """
 
@@ -121,6 +129,8 @@ def profiles(short: bool) -> Part:
         trees["today"] = Processes(ROOT, Path(folder) / "today")
         for processes in trees.values():  # bytecode is there from here
             processes.run("-c", COMMAND_LINE, "compare", "--horizon", "50")
+            processes.run("-c", COMMAND_LINE, *ONE_FIGURE, "--out", str(processes.cache / "warm"))
+            processes.run("-c", AGENT.format(policy="thompson"))
         for what, (code, arguments, repeats) in commands(short).items():
             cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
             for repeat in range(repeats):
@@ -134,7 +144,7 @@ def profiles(short: bool) -> Part:
                         print(f"  {what}, {tree}, {turn}", flush=True)
             rows = {stage: dict(cells[stage]) for stage in STAGES}
             grids.append(Grid(f"{what}, {times(repeats)}", "seconds", rows))
-    return Part("Where the first seconds go: one core", notes=NOTES, grids=grids)
+    return Part("Where the first seconds go", notes=NOTES, grids=grids)
 
 
 def times(repeats: int) -> str:
