@@ -64,9 +64,10 @@ class AgentDecision:
 
     Example:
         ```python
-        from driftbandits import Agent
+        from driftbandits import Agent, AgentDecision
 
         decision = Agent(["red", "green"], seed=1).decide(id="visit-1")
+        assert isinstance(decision, AgentDecision)
         assert decision.id == "visit-1"
         assert decision.probability == decision.probabilities[decision.arm]
         ```
