@@ -28,7 +28,7 @@ reproduce: .venv/installed  ## run every figure of the paper at full size; goes 
 paper: reproduce  ## publish the full-size reproduction in docs/evidence/paper and the README
 	$(BIN)/python -m tools.publish.paper
 
-field: .venv/installed  ## compare all policies on all problems, publish it in docs/evidence/field and the README
+field: .venv/installed  ## compare all policies on all problems, publish it in docs/evidence/field
 	$(BIN)/driftbandits run field
 	$(BIN)/python -m tools.publish.field
 

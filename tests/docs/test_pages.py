@@ -21,7 +21,7 @@ ELSEWHERE = {  # pages whose examples another test runs
     "reference/log.md": "tests/service/http/test_docs.py",
     **{name: "tests/docs/test_notebooks.py" for name in PAGES if name.startswith("tutorials/")},
     **{
-        name: "tests/test_docs_pages.py"
+        name: "tests/docs/test_reference_examples.py"
         for name in PAGES
         if name.startswith(("reference/policies/", "reference/environments/"))
     },
