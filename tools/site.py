@@ -1,5 +1,6 @@
 """What `mkdocs build` adds to the pages in docs/: changelog, notebooks, Markdown, llms.txt."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,10 @@ def on_post_build(config: MkDocsConfig) -> None:
         if top != section:
             lines.append(f"\n## {top}\n")
             section = top
-        (site / page.file.src_uri).write_text(page.markdown or "")
-        lines.append(f"- [{page.title}]({page.file.src_uri})")
+        text, target = page.markdown or "", page.file.src_uri
+        if re.search(r"^:::", text, re.MULTILINE):  # made from the source: only HTML has it all
+            target = page.url
+        else:
+            (site / target).write_text(text)
+        lines.append(f"- [{page.title}]({target})")
     (site / "llms.txt").write_text("\n".join(lines) + "\n")
