@@ -208,7 +208,7 @@ def reproduce(
 ) -> None:
     """Reproduce the figures of the paper and judge its claims.
 
-    The full size takes an hour or two on two cores. If the command is interrupted, repeat it and it
+    The full size takes about an hour on two cores. If the command is interrupted, repeat it and it
     resumes.
 
     Examples:
