@@ -1,6 +1,5 @@
 """Policies of other libraries: the same worlds, the same kind of trace, the same table."""
 
-import re
 import subprocess
 import sys
 from functools import partial
@@ -29,7 +28,6 @@ from driftbandits.extras import needs
 
 COINS = "bernoulli(num_arms=4)"
 TURNS = "bernoulli(num_arms=4, sleeping=[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])"
-DOCS = Path(__file__).parents[2] / "docs" / "how_to" / "other_libraries.md"
 
 
 class Replay:
@@ -288,10 +286,3 @@ def test_nothing_foreign_is_imported_before_it_is_used_and_a_lack_is_told() -> N
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     message = needs("driftbandits.to_gymnasium", "gymnasium")
     assert out.stdout.splitlines() == ["set()", message]
-
-
-def test_the_examples_of_the_docs_run(tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    for code in re.findall(r"^```python\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL):
-        exec(compile(code, DOCS.name, "exec"), {})
-        assert capsys.readouterr().out
