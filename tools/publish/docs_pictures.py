@@ -41,8 +41,8 @@ STEPS, SEED = 4000, 4
 
 def kinds_of_drift() -> Figure:
     """A panel for each kind, the mean rewards of three arms over time."""
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
+    figure = Figure(figsize=(7, 6.5), layout="constrained")
+    panels = figure.subplots(3, 2, sharex=True, sharey=True).ravel()
     for axes, (title, (environment, pulls)) in zip(panels, KINDS.items(), strict=True):
         lines(axes, play(environment, STEPS, SEED, pulls).mean)
         axes.set_title(title, loc="left", fontsize=10)
