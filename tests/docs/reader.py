@@ -1,12 +1,14 @@
 """Who follows a page of the docs: saves its files, runs its code and gives its commands."""
 
+import io
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from tests.service.http.reader import curl
-from tools.publish.page_blocks import code_blocks
+from tools.publish.page_blocks import Block, code_blocks, same_but_numbers, with_output
 
 SERVICE = ("localhost:8000", "127.0.0.1:8000")
 
@@ -20,12 +22,16 @@ def follow(page: str, name: str, port: int | None = None) -> int:
     for address in SERVICE:
         page = page.replace(address, f"127.0.0.1:{port}")
     names: dict[str, object] = {"__name__": "__main__"}
-    followed = 0
+    followed, outputs = 0, dict(with_output(page))
     for number, block in enumerate(code_blocks(page)):
         if block.file:
             Path(block.file).write_text(block.text)
         elif block.language == "python":
-            exec(compile(block.text, f"{name}, block {number}", "exec"), names)
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                exec(compile(block.text, f"{name}, block {number}", "exec"), names)
+            print(printed.getvalue(), end="")
+            check_output(block, outputs, printed.getvalue())
         elif block.language == "sh":
             for line in block.text.splitlines():
                 give(line)
@@ -33,6 +39,12 @@ def follow(page: str, name: str, port: int | None = None) -> int:
             continue
         followed += 1
     return followed
+
+
+def check_output(block: Block, outputs: dict[Block, str | None], printed: str) -> None:
+    """What the page shows below a block is what the block prints, but for numbers."""
+    shown = outputs[block]
+    assert shown is None or same_but_numbers(shown, printed), f"shown:\n{shown}\nis:\n{printed}"
 
 
 def give(line: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tools.publish.notebooks import notebook_of
+from tools.publish.page_blocks import same_but_numbers, with_output
 
 TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("[a-z]*.md"))
 
@@ -23,6 +24,11 @@ def test_a_tutorial_runs_as_a_notebook(
     assert sum(cell["cell_type"] == "code" for cell in notebook.cells) >= 3
     client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}})
     client.execute()
+    for block, shown in with_output(path.read_text()):
+        (cell,) = (cell for cell in notebook.cells if cell["source"] == block.text.rstrip())
+        outputs = [out for out in cell["outputs"] if out.get("name") == "stdout"]
+        printed = "".join(out["text"] for out in outputs)
+        assert shown is None or same_but_numbers(shown, printed), f"{shown}\nis:\n{printed}"
     kinds = {output["output_type"] for cell in notebook.cells for output in cell.get("outputs", [])}
     assert "stream" in kinds
     assert "error" not in kinds

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from benchmarks.kept import PARTS, ROOT, SHORT, place, read
 from benchmarks.measuring import Goal, Grid, Part, Series
+from tools.publish.finals import wrapped
 from tools.publish.growth_curves import draw
 from tools.publish.marks import with_table
 
@@ -99,7 +100,7 @@ def section(part: Part, about: dict[str, str], main_machine: str) -> str:
         pieces.append(series_table(short))
     pieces += map(grid_table, part.grids)
     if part.notes:
-        pieces.append("\n".join(f"- {note}" for note in part.notes))
+        pieces.append("\n".join(wrapped(f"- {note}") for note in part.notes))
     return "\n\n".join(pieces)
 
 
@@ -112,12 +113,14 @@ def page(parts: list[tuple[Part, dict[str, str]]], *, figure: bool, short: bool)
     about = max((about for _, about in parts), key=lambda about: about["date"])
     pieces = [
         "# How fast it is",
-        "`make bench` measures and writes this page; [Performance](../../explanation/"
-        "performance.md) explains it. Absolute times mean little on a shared machine, so "
-        "programs take turns and ratios compare neighbours in time. A goal is reached if the "
-        "median over the repeats meets it.",
+        wrapped(
+            "`make bench` measures and writes this page; [Performance](../../explanation/"
+            "performance.md) explains it. Absolute times mean little on a shared machine, so "
+            "programs take turns and ratios compare neighbours in time. A goal is reached if the "
+            "median over the repeats meets it."
+        ),
         f"Machine: {about['machine']}.",
-        f"Versions: {about['versions']}.",
+        wrapped(f"Versions: {about['versions']}."),
     ]
     if short:
         pieces.append("**A short run (`--short`), to see that it works; no measurement.**")
