@@ -6,7 +6,6 @@ known to be true or false. Seeds are fixed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -16,8 +15,8 @@ from scipy.special import ndtr, ndtri, stdtrit
 from driftbandits.experiments.effects import FAILS, HOLDS, UNDECIDED
 from driftbandits.experiments.evidence import difference, largest_ratio
 from driftbandits.experiments.intervals import TAIL, interval_of_mean
-from driftbandits.experiments.metrics import interval, resampling_weights
 from driftbandits.experiments.ranking import rank_interval, ranks_of, wins_and_losses
+from tools.bootstrap import interval, resampled_means, resampling_weights
 
 EXPERIMENTS = 4000
 FEW_EXPERIMENTS = 400  # for verdicts
@@ -49,13 +48,6 @@ def samples(generator: np.random.Generator, runs: int, experiments: int) -> Iter
     first, second = generator.lognormal(0, 0.5, (2, *shape))
     difference = world * first - 0.8 * world * second
     yield Sample("paired difference", difference, 0.2 * np.exp(0.5 + 0.125))
-
-
-weights_of = lru_cache(resampling_weights)
-
-
-def resampled_means(values: np.ndarray) -> np.ndarray:
-    return np.tensordot(weights_of(len(values)), values, axes=1)
 
 
 def percentile(values: np.ndarray) -> Ends:
@@ -91,7 +83,7 @@ def bias_corrected(values: np.ndarray) -> Ends:
 def bootstrap_t(values: np.ndarray) -> Ends:
     """Quantiles of (mean* - mean) / error* in place of Student's."""
     runs, mean = len(values), values.mean(axis=0)
-    away, weights = values - mean, weights_of(runs)
+    away, weights = values - mean, resampling_weights(runs)
     moved = weights @ away
     spread = np.sqrt(np.maximum(weights @ away**2 - moved**2, 0) / (runs - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -213,7 +205,7 @@ def regrets(generator: np.random.Generator, means: np.ndarray) -> np.ndarray:
 def percentile_of_ranks(values: np.ndarray) -> Ends:
     """The bootstrap of problems and runs: up to version 0.12."""
     ranks = np.array([ranks_of(resampled_means(runs)) for runs in values])
-    means = np.einsum("rp,prk->rk", weights_of(len(values), seed=1), ranks)
+    means = np.einsum("rp,prk->rk", resampling_weights(len(values), seed=1), ranks)
     mean = ranks_of(values.mean(axis=1)).mean(axis=0)
     low, high = np.clip(interval(mean, means, len(values)), 1, values.shape[2])
     return low, high

@@ -13,7 +13,6 @@ from driftbandits.experiments.few_runs import few_runs
 from driftbandits.experiments.intervals import LEVEL, interval_of_mean, interval_of_median
 from driftbandits.simulation.traces import Trace
 
-RESAMPLES = 2000
 WINDOWS = 20  # in a horizon
 
 
@@ -121,33 +120,6 @@ class Estimate(NamedTuple):
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
-
-
-def resampled_means(values: np.ndarray) -> np.ndarray:
-    """Means over the first axis, the runs, resampled with replacement: (RESAMPLES, ...).
-
-    The same number of runs gives the same draws, so that resamples of two policies are paired.
-    """
-    return np.tensordot(resampling_weights(len(values)), values, axes=1)
-
-
-def resampling_weights(count: int, seed: int = 0) -> np.ndarray:
-    """The share of each of `count` items in every resample."""
-    generator = np.random.default_rng(seed)
-    return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-
-
-def interval(center: np.ndarray, resamples: np.ndarray, runs: int) -> np.ndarray:
-    """Low and high end of the 95% bootstrap interval about an estimate.
-
-    The central 95% of few resampled runs are too narrow. Their distance from the estimate is
-    widened by what Student's t and the unbiased variance do to the interval of a mean.
-    """
-    from scipy.special import ndtri, stdtrit  # SciPy takes a while
-
-    ends = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    student, normal = stdtrit(runs - 1, (1 + LEVEL) / 2), ndtri((1 + LEVEL) / 2)
-    return center + (ends - center) * student / normal * np.sqrt(runs / (runs - 1))
 
 
 def estimate(values: np.ndarray) -> Estimate:
