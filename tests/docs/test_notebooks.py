@@ -22,7 +22,7 @@ def test_a_tutorial_runs_as_a_notebook(
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = nbformat.reads(notebook_of(path.read_text()), as_version=4)
     assert sum(cell["cell_type"] == "code" for cell in notebook.cells) >= 3
-    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}})
+    client = NotebookClient(notebook, timeout=900, resources={"metadata": {"path": tmp_path}})
     client.execute()
     for block, shown in with_output(path.read_text()):
         (cell,) = (cell for cell in notebook.cells if cell["source"] == block.text.rstrip())

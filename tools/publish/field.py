@@ -31,7 +31,7 @@ All policies on every kind of problem. `driftbandits run field` computes these r
 [Experiment files](../../reference/experiment_files.md) says how ranks, wins and the heat map are
 made.
 
-A rank is by mean regret, averaged over the problems, with a 95% interval over runs and problems.
+A rank is by mean regret, averaged over the problems, with a 95% interval from paired tests.
 Wins and losses count opponents over all problems, by a paired test at 95%. There is no correction
 for the number of comparisons.
 """
