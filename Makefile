@@ -41,6 +41,7 @@ calibration: .venv/installed  ## count how often our intervals and verdicts are 
 
 docs: .venv/documented  ## write the generated pages, build the site into site/ and check its links
 	$(BIN)/python -m tools.publish.pages
+	$(BIN)/python -m tools.publish.http_page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
 

@@ -10,7 +10,7 @@ from driftbandits.explanations import explain
 from driftbandits.uses import ENVIRONMENT_USES, POLICY_USES
 from tools.publish.pages import pages as found
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = DOCS / "reference"
 TABLES = {**POLICIES, **ENVIRONMENTS, **TRANSFORMATIONS}
 LARGEST_PICTURE = 40_000  # bytes
