@@ -19,13 +19,17 @@ from tests.conftest import BROWSER
 class Server:
     """The app on a port of its own, which it keeps when it is stopped and started again."""
 
-    def __init__(self, app: Starlette, lifespan: Literal["on", "off"] = "off") -> None:
-        self.app, self.lifespan, self.port = app, lifespan, 0
+    def __init__(
+        self, app: Starlette, lifespan: Literal["on", "off"] = "off", http: Any = "auto"
+    ) -> None:
+        self.app, self.lifespan, self.http, self.port = app, lifespan, http, 0
         self.start()
 
     def start(self) -> None:
         life = self.lifespan
-        config = uvicorn.Config(self.app, port=self.port, log_level="error", lifespan=life)
+        config = uvicorn.Config(
+            self.app, port=self.port, log_level="error", lifespan=life, http=self.http
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()

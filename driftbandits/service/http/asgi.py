@@ -18,6 +18,7 @@ from driftbandits.service.http.protocol import (
     WHOLE_BODY,
     WHOLE_RESPONSE,
     ClientDisconnected,
+    CutOffError,
     Limits,
     Request,
     Response,
@@ -191,6 +192,11 @@ class AsgiApp:
             if not request.caller_left:
                 log.warning("an answer was cut off, as its caller did not read it")
                 abort(scope)
+        except CutOffError as cut:
+            if not abort(scope):
+                raise  # any other server ends the connection for an exception
+            log.warning("an answer was cut off: %s", cut)
+            await request.wait_for_disconnect()
         finally:
             self._answering.discard(request)
 
@@ -252,11 +258,13 @@ def send_whole(response: Response, request: AsgiRequest, scope: Scope) -> bool:
     return whole(response.status, headers_of(response), response.body)
 
 
-def abort(scope: Scope) -> None:
-    """Ends the connection if the server can; otherwise it would wait without a limit."""
+def abort(scope: Scope) -> bool:
+    """Ends the connection if the server can; returns whether it can."""
     end = scope.get("extensions", NO_EXTENSIONS).get(ABORT)
-    if end is not None:
-        end()
+    if end is None:
+        return False
+    end()
+    return True
 
 
 async def send_response(response: Response, request: AsgiRequest, send: Send) -> None:

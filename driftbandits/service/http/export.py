@@ -16,7 +16,7 @@ from driftbandits.logs.corrections import Corrections
 from driftbandits.logs.events import FLOAT
 from driftbandits.service import errors
 from driftbandits.service.http.parquet_stream import ParquetStream
-from driftbandits.service.http.protocol import Response
+from driftbandits.service.http.protocol import CutOffError, Response
 from driftbandits.service.store.records import BanditRow, Event, LoggedDecision
 from driftbandits.service.store.store import Store
 
@@ -31,7 +31,7 @@ OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
 ESCAPED_IN_CSV = "^[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20']"
 
 
-class LogDeletedError(Exception):
+class LogDeletedError(CutOffError):
     """The log was deleted during its export, which must be cut off."""
 
 

@@ -45,6 +45,10 @@ class ClientDisconnected(Exception):  # noqa: N818  # as in starlette: not an er
     """The client left before its request was complete, or before it was answered."""
 
 
+class CutOffError(Exception):
+    """A streamed answer cannot be completed. Its connection ends, so that the caller knows."""
+
+
 class Request:
     """A request whose head has arrived; the body may still be on its way."""
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftbandits import Client, asgi_app
 from driftbandits.client import ServiceError
 from driftbandits.service.http import export
+from driftbandits.service.http.connection import Connection
 from driftbandits.service.http.export import LogDeletedError, csv_parts, parquet_parts, tables
 from driftbandits.service.store.records import Entry, Event
 from driftbandits.service.store.store import Store
@@ -91,6 +93,27 @@ def test_the_client_is_told(client: Client, format: str, tmp_path: Path, monkeyp
     with pytest.raises(ServiceError, match="there is no bandit named 'shop'"):
         client.save_log("shop", file)
     assert file.read_bytes() == b"an older log"
+
+
+@pytest.mark.parametrize("kind", [Connection, HttpToolsProtocol])
+def test_our_own_connections_need_no_traceback(
+    tmp_path: Path, monkeypatch: Any, caplog: Any, capfd: Any, kind: type
+) -> None:
+    """Any other server is told by an exception, which it logs."""
+    server = Server(asgi_app(tmp_path / "data", without_keys=True), lifespan="on", http=kind)
+    gate = Gate(monkeypatch)
+    with Client(server.url) as client:
+        client.create("shop", ["a", "b"], policy="uniform")
+        client.decide_many("shop", [{} for _ in range(ROWS)])
+        parts = client.log("shop", "csv")
+        assert next(parts)
+        client.delete("shop")
+        gate.open.set()
+        with pytest.raises(ServiceError, match="cut off the file"):
+            list(parts)
+    server.stop()
+    assert ("Traceback" in capfd.readouterr().err) == (kind is HttpToolsProtocol)
+    assert ("an answer was cut off: bandit 'shop'" in caplog.text) == (kind is Connection)
 
 
 @pytest.mark.parametrize("format", FORMATS)
