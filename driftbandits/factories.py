@@ -1,5 +1,6 @@
 """Tables of policies and environments, whose modules are imported on first use."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from importlib import import_module
 from typing import Generic, TypeVar
@@ -22,6 +23,11 @@ class Factories(MutableMapping[str, Callable[..., T]], Generic[T]):
         self._package = package
         self._homes: dict[str, str | None] = {name_of(module): module for module in modules}
         self._found: dict[str, Callable[..., T]] = {}
+        self._versions: Counter[str] = Counter()
+
+    def version(self, name: str) -> int:
+        """Changes when a name gets another function, for caches of what the function has built."""
+        return self._versions[name]
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         if name not in self._found:
@@ -32,10 +38,12 @@ class Factories(MutableMapping[str, Callable[..., T]], Generic[T]):
     def __setitem__(self, name: str, factory: Callable[..., T]) -> None:
         self._homes.setdefault(name, None)
         self._found[name] = factory
+        self._versions[name] += 1
 
     def __delitem__(self, name: str) -> None:
         del self._homes[name]
         self._found.pop(name, None)
+        self._versions[name] += 1
 
     def __contains__(self, name: object) -> bool:
         return name in self._homes

@@ -28,10 +28,11 @@ from driftbandits.agents.packed_tickets import (
     unpack,
 )
 from driftbandits.agents.soundness import are_probabilities, largest
+from driftbandits.choice import parse
 from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
 from driftbandits.numerics.made_again import Made, making_again
 from driftbandits.numerics.random_keys import any_key, key, key_of
-from driftbandits.policies import build_policy
+from driftbandits.policies import POLICIES, build_policy
 from driftbandits.simulation.devices import agents_device
 from driftbandits.simulation.kept_functions import kept_function
 from driftbandits.simulation.program_names import Name, agent_name
@@ -65,21 +66,25 @@ class Programs:
 
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_in_use: WeakValueDictionary[tuple[str, BanditSpec, Path | None], Programs] = WeakValueDictionary()
+_in_use: WeakValueDictionary[tuple[object, ...], Programs] = WeakValueDictionary()
 
 
-@lru_cache(maxsize=KEPT)
 def programs_for(policy: str, spec: BanditSpec, folder: Path | None = None) -> Programs:
     """The programs of a policy such as "recurrent(energy=0)", compiled once for all users.
 
     Some megabytes each: what nobody uses is kept for a while, what somebody uses is found always.
     With a folder, other processes find them there.
     """
-    found = _in_use.get((policy, spec, folder))
+    return compiled_programs(policy, spec, folder, POLICIES.version(parse("policy", policy).name))
+
+
+@lru_cache(maxsize=KEPT)
+def compiled_programs(policy: str, spec: BanditSpec, folder: Path | None, version: int) -> Programs:
+    found = _in_use.get((policy, spec, folder, version))
     if found is None:
         compile_it = partial(kept_program, name=agent_name(policy, spec), folder=folder)
         found = new_programs(build_policy(policy, spec), spec, compile_it)
-        _in_use[policy, spec, folder] = found
+        _in_use[policy, spec, folder, version] = found
     return found
 
 

@@ -98,12 +98,13 @@ def build_environment(text: str) -> Environment:
     """
     choice = parse("environment", text)
     file = choice.settings.get("file")
-    return built(text, stamp_of_file(file) if isinstance(file, str) else ())
+    versions = [ENVIRONMENTS.version(choice.name), *map(TRANSFORMATIONS.version, choice.settings)]
+    return built(text, stamp_of_file(file) if isinstance(file, str) else (), tuple(versions))
 
 
 @lru_cache(maxsize=64)
-def built(text: str, stamp: tuple[object, ...]) -> Environment:
-    """Built once per text and stamp of the file in it."""
+def built(text: str, stamp: tuple[object, ...], versions: tuple[int, ...]) -> Environment:
+    """Built once per text, stamp of the file in it and versions of the tables' entries."""
     choice = parse("environment", text)
     settings = dict(choice.settings)
     transformations = {

@@ -29,9 +29,10 @@ def line_environment(text: str) -> Environment:
 
 
 def line_policy(text: str, environment: Environment, horizon: int) -> Policy:
-    return _policy(written_out("policy", text), environment, horizon)
+    version = POLICIES.version(parse("policy", text).name)
+    return _policy(written_out("policy", text), environment, horizon, version)
 
 
 @lru_cache(maxsize=4096)  # lines; a policy is a few closures
-def _policy(text: str, environment: Environment, horizon: int) -> Policy:
+def _policy(text: str, environment: Environment, horizon: int, version: int) -> Policy:
     return build_policy(text, environment.spec._replace(horizon=horizon))

@@ -59,7 +59,6 @@ Example:
 """
 
 
-@lru_cache(maxsize=64)
 def build_policy(text: str, spec: BanditSpec) -> Policy:
     """Builds the policy that a text names, for a problem.
 
@@ -81,5 +80,11 @@ def build_policy(text: str, spec: BanditSpec) -> Policy:
         policy = build_policy("sw_ucb(window=500)", BanditSpec(num_arms=3))
         ```
     """
+    return built(text, spec, POLICIES.version(parse("policy", text).name))
+
+
+@lru_cache(maxsize=64)
+def built(text: str, spec: BanditSpec, version: int) -> Policy:
+    """Built once per text, problem and version of the table's entry."""
     policy: Policy = construct("policy", POLICIES, parse("policy", text), spec)
     return policy

@@ -2,9 +2,10 @@
 
 import ast
 import hashlib
+import inspect
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -48,9 +49,27 @@ def code_fingerprint(policy: str, environment: str) -> str:
         ENVIRONMENTS[world.name],
         *(TRANSFORMATIONS[name] for name in changed),
     ]
-    homes = [factory.__module__.removeprefix("driftbandits.") for factory in factories]
-    code, file = fingerprint_of(ENGINE, *homes), world.settings.get("file")
-    return f"{code}-{fingerprint_of_file(file)}" if isinstance(file, str) else code
+    ours = [factory for factory in factories if factory.__module__.startswith("driftbandits.")]
+    homes = [factory.__module__.removeprefix("driftbandits.") for factory in ours]
+    parts = [fingerprint_of(ENGINE, *homes)]
+    parts += [fingerprint_of_users(factory) for factory in factories if factory not in ours]
+    if isinstance(file := world.settings.get("file"), str):
+        parts.append(fingerprint_of_file(file))
+    return "-".join(parts)
+
+
+def fingerprint_of_users(factory: Callable[..., Any]) -> str:
+    """Of a policy or an environment that a user added to a table: all of its file, or its cell."""
+    module = inspect.getmodule(factory)
+    for source_of_what in (module, factory):
+        with suppress(OSError, TypeError):
+            text = inspect.getsource(source_of_what)  # type: ignore[arg-type]
+            return hashlib.sha256(text.encode()).hexdigest()[:16]
+    check.fail(
+        factory.__name__,
+        "defined in a file or a notebook's cell, as results on disk are named by its code",
+        f"a function of {factory.__module__!r}, whose source cannot be read",
+    )
 
 
 @cache

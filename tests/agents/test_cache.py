@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from driftbandits import Agent
-from driftbandits.agents.programs import programs_for
+from driftbandits.agents.programs import compiled_programs
 from driftbandits.simulation import compiling
 from tests.simulation.test_kept_programs import fail, folder
 
@@ -23,7 +23,7 @@ def pairs(agent: Agent) -> list[object]:
 
 
 def forget() -> None:
-    programs_for.cache_clear()
+    compiled_programs.cache_clear()
 
 
 @pytest.mark.parametrize("policy", ["thompson", "tracker"])

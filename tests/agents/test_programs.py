@@ -7,7 +7,7 @@ import numpy as np
 from driftbandits import Agent
 from driftbandits.agents.programs import KEPT, blank_state, programs_for
 from driftbandits.core import BanditSpec
-from driftbandits.policies import build_policy
+from driftbandits.policies import built
 from tests.live_objects import count
 
 COMPILED = "MeshExecutable"  # JAX's, one of every program
@@ -54,7 +54,7 @@ def test_what_was_compiled_for_them_is_forgotten_too() -> None:
     gc.collect()
     assert count(COMPILED) >= before + 3 * 3
     fill_cache(6000)
-    build_policy.cache_clear()  # it keeps policies, of which we have made few
+    built.cache_clear()  # it keeps policies, of which we have made few
     blank_state.cache_clear()
     gc.collect()
     assert count(COMPILED) == before

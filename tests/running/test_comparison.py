@@ -1,13 +1,17 @@
 """A comparison in memory is one on disk, and builds every policy and environment once."""
 
+import importlib
 import pickle
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from driftbandits import (
+    InputError,
     compare,
     compare_with,
     environments,
@@ -112,3 +116,35 @@ def test_policies_and_environments_are_built_once(monkeypatch) -> None:
 
 def test_a_single_policy_needs_no_list() -> None:
     assert list(compare("uniform", "bernoulli", horizon=9, runs=2).final()) == ["uniform"]
+
+
+def test_a_policy_of_ones_own_has_results_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are named by the code of its file, so that another version of it is computed anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # which a second file would be taken for
+    file = tmp_path / "own_policies.py"
+    found = []
+    for scale in (0.3, 2.0):
+        file.write_text(
+            "from driftbandits.policies.ucb import ucb\n"
+            f"def own(spec):\n    return ucb(spec, scale={scale})\n"
+        )
+        module = importlib.reload(importlib.import_module("own_policies"))
+        monkeypatch.setitem(policies.POLICIES, "own", module.own)
+        found.append(compare(["own"], **SMALL, out=tmp_path / "out").final()["own"].mean)
+    scales = [compare([f"ucb(scale={scale})"], **SMALL).final() for scale in ("0.3", "2.0")]
+    assert found == [next(iter(final.values())).mean for final in scales]
+    monkeypatch.delitem(sys.modules, "own_policies")
+
+
+def test_a_policy_without_source_is_refused_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: dict[str, Any] = {"__name__": "nowhere"}
+    exec("from driftbandits.policies.ucb import ucb\ndef own(spec): return ucb(spec)", names)
+    monkeypatch.setitem(policies.POLICIES, "own", names["own"])
+    assert compare(["own"], **SMALL).final()["own"].mean > 0
+    with pytest.raises(InputError, match=r"own must be defined in a file or a notebook's cell"):
+        compare(["own"], **SMALL, out=tmp_path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from driftbandits import Agent, InputError
-from driftbandits.agents.programs import programs_for
+from driftbandits.agents.programs import compiled_programs
 from driftbandits.service import errors
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.errors import ApiError
@@ -28,13 +28,13 @@ def test_growth_that_was_tried_out_compiles_no_program() -> None:
     agent = Agent(["a", "b"], policy="thompson", horizon=77)  # as no other test has
     id = agent.decide(now=0).id
     try_out({**TWO, "horizon": 77, "arms": ["0", "1", "2", "3"]})
-    compiled = programs_for.cache_info().misses
+    compiled = compiled_programs.cache_info().misses
     agent.add_arm("c")
     agent.reward(id, 1.0, now=0)
     assert set(agent.decide(now=0).probabilities) == {"a", "b", "c"}
     programs: Any = agent._book.learner._programs
     assert [programs.act._cache_size(), programs.learn._cache_size()] == [1, 1]
-    assert programs_for.cache_info().misses == compiled
+    assert compiled_programs.cache_info().misses == compiled
 
 
 def times(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> list[float]:
@@ -83,10 +83,10 @@ def test_what_a_policy_does_now_and_then_is_tried_too(monkeypatch) -> None:
     ],
 )
 def test_sizes_are_bounded_before_anything_is_compiled(policy: str, rule: str) -> None:
-    compiled = programs_for.cache_info().misses
+    compiled = compiled_programs.cache_info().misses
     with pytest.raises(InputError, match=rule):
         try_out({**TWO, "policy": policy})
-    assert programs_for.cache_info().misses == compiled
+    assert compiled_programs.cache_info().misses == compiled
 
 
 def test_the_largest_sizes_are_allowed() -> None:
