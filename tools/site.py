@@ -86,9 +86,8 @@ def on_post_build(config: MkDocsConfig) -> None:
             lines.append(f"\n## {top}\n")
             section = top
         text, target = page.markdown or "", page.file.src_uri
+        (site / target).write_text(text)
         if re.search(r"^:::", text, re.MULTILINE):  # made from the source: only HTML has it all
             target = page.url
-        else:
-            (site / target).write_text(text)
         lines.append(f"- [{page.title}]({target})")
     (site / "llms.txt").write_text("\n".join(lines) + "\n")
