@@ -21,6 +21,7 @@ def test_search_finds_a_policy(site: Path, tab: Tab) -> None:
     tab.open(f"{(site / 'index.html').as_uri()}?q=sw_ucb", "document.querySelector('.md-search')")
     links = "[...document.querySelectorAll('.md-search-result__link')].slice(0, 3)"
     tab.wait(f"{links}.some(link => link.href.includes('policies/sw_ucb.html'))")
+    assert tab.run("document.querySelector('.md-search-result__meta').textContent").strip()
 
 
 @pytest.mark.parametrize("name", PAGES)
