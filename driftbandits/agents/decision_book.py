@@ -196,7 +196,7 @@ class DecisionBook:
         """Judges rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
         waiting, verdicts = self.open, []
-        refuses, (low, high) = self.ranges.out_of_range == "refuse", self.settings.reward_range
+        refuses, low, high = self.ranges.out_of_range == "refuse", self.ranges.low, self.ranges.high
         new: dict[str, float] = {}
         for id, reward in rewards:
             if id in new:
@@ -267,6 +267,9 @@ class DecisionBook:
         """Learns rewards; returns the ids whose rewards the policy refuses."""
         if not ids:
             return set()
+        if len(ids) == 1:
+            ticket, reward = self.open.tickets_of(ids)[0], self.ranges.nearest(rewards[0])
+            return set() if self.learner.learn_once(ticket, reward) else {ids[0]}
         tickets, clipped = self.open.tickets_of(ids), self.ranges.clipped(rewards)
         return {ids[place] for place in self.learner.learn(tickets, clipped, whole)}
 

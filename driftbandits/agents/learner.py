@@ -143,12 +143,21 @@ class Learner:
         if self._programs.still and self._programs.state.nbytes > DEFERRED_BYTES:
             acts = self._act(context[None], available[None], None)
             return Act(int(acts.arms[0]), acts.probabilities[0, :arms].copy(), acts.tickets[0])
-        before = self._parts
-        rows, laws = self._decided(context[None], available[None], 1, None)
-        row = rows[0].copy()
-        if laws is None:
-            return Act(int(row[0]), self._deferred(before, available, arms), row[1:])
-        return Act(int(row[0]), laws[0, :arms].copy(), row[1:])
+        before, given = self._parts, self._buffers
+        given.to_act[0], given.to_act[1] = self.decisions, 1
+        if self.spec.context_dim:
+            given.contexts[0] = context
+        given.available[0] = available
+        new, table, laws = self._programs.act(before, given.to_act, None)
+        row = np.asarray(table)[0].copy()
+        arm = row[0].item()
+        if arm >= len(available):  # REFUSED, as a word
+            raise DivergenceError(cannot_decide(self._text))
+        self._parts = with_new(before, self._programs.new_by_act, new)
+        self.decisions += 1
+        if laws:
+            return Act(arm, np.asarray(laws[0])[0, :arms].copy(), row[1:])
+        return Act(arm, self._deferred(before, available, arms), row[1:])
 
     def _deferred(self, parts: Parts, available: np.ndarray, arms: int) -> DeferredProbabilities:
         """Deferred probabilities, the same object until the next reward with the same arms."""
@@ -257,6 +266,14 @@ class Learner:
             self.go_back(before)
         return refused
 
+    def learn_once(self, ticket: np.ndarray, reward: float) -> bool:
+        """Learns one reward; returns whether it did, or refused it."""
+        given = self._buffers
+        given.to_learn[0] = 1
+        given.rewards[0] = reward
+        given.tickets[0] = ticket
+        return self._learn_given()
+
     def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
         """Learns all or none; returns whether it did."""
         count = len(rewards)
@@ -264,6 +281,11 @@ class Learner:
         given.to_learn[0] = count
         given.rewards[:count] = rewards
         given.tickets[:count] = tickets
+        return self._learn_given()
+
+    def _learn_given(self) -> bool:
+        """Learns what is in the buffer: all or none."""
+        given = self._buffers
         new, size = self._programs.learn(self._parts, given.to_learn)
         largest = np.asarray(size).item()  # float(size) takes longer than many a program
         parts = with_new(self._parts, self._programs.new_by_learn, new)

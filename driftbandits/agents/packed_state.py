@@ -62,11 +62,12 @@ class StateLayout:
         rows = (np.concatenate(list(map(to_words, group))) for group in self._grouped(small))
         return *rows, *large
 
-    def are_new(self, before: State, after: State) -> list[bool]:
-        """Whether each part has an array that was not there before."""
+    def new_places(self, before: State, after: State) -> list[int]:
+        """The places of the parts that have an array that was not there before."""
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
         small, large = self._split([one is not other for one, other in pairs])
-        return [*map(any, self._grouped(small)), *large]
+        are_new = [*map(any, self._grouped(small)), *large]
+        return [place for place, is_new in enumerate(are_new) if is_new]
 
     def is_finite(self, parts: Parts) -> Array:
         """Whether all numbers are finite, checked row by row, which is quicker than one by one."""
@@ -124,15 +125,15 @@ def as_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return words.astype(bool) if dtype.kind == "b" else words.copy().view(dtype)
 
 
-def with_new(parts: Parts, are_new: list[bool], new: Parts) -> Parts:
-    """Joins the unchanged parts of a state with the new ones of a program."""
+def with_new(parts: Parts, places: list[int], new: Parts) -> Parts:
+    """Joins the unchanged parts of a state with the new ones of a program, which go to `places`."""
     if not new:
         return parts
-    rest = iter(new)
-    return tuple(
-        next(rest) if is_new else part for part, is_new in zip(parts, are_new, strict=True)
-    )
+    found = list(parts)
+    for place, part in zip(places, new, strict=True):
+        found[place] = part
+    return tuple(found)
 
 
-def only_new(parts: Parts, are_new: list[bool]) -> Parts:
-    return tuple(part for part, is_new in zip(parts, are_new, strict=True) if is_new)
+def only_new(parts: Parts, places: list[int]) -> Parts:
+    return tuple(parts[place] for place in places)

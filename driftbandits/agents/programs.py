@@ -38,6 +38,7 @@ from driftbandits.simulation.kept_functions import kept_function
 from driftbandits.simulation.program_names import Name, agent_name
 
 FEWEST, MOST = 4, 64  # decisions or rewards in one call of a program
+LONG, FEWEST_OF_LONG = 8192, 16  # words, and rows, of a table that is large anyway
 HEAD = 4  # words before those of the decisions
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of an arm
@@ -55,8 +56,8 @@ class Programs:
     rows: int  # decisions or rewards in one call
     state: StateLayout
     ticket: Layout
-    new_by_act: list[bool]  # which parts of the state it gives
-    new_by_learn: list[bool]
+    new_by_act: list[int]  # the places of the parts of the state that it gives
+    new_by_learn: list[int]
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
     weighs: bool  # rewards are divided by the probability that their arm was drawn with
 
@@ -99,7 +100,7 @@ def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Progr
     state = StateLayout(blank_state(policy))
     seen = look_at(policy, spec, state)
     ticket = layout_of(seen.ticket)
-    still = spec.context_dim == 0 and not any(seen.new_by_act)
+    still = spec.context_dim == 0 and not seen.new_by_act
     return Programs(
         init=compile_it(starting(policy, state)),
         act=compile_it(acting(policy, spec, state, ticket, seen.new_by_act, still)),
@@ -119,8 +120,8 @@ class Seen(NamedTuple):
     """What must be known of a policy before its programs are made."""
 
     ticket: PyTree  # its shapes and types
-    new_by_act: list[bool]
-    new_by_learn: list[bool]
+    new_by_act: list[int]
+    new_by_learn: list[int]
     weighs: bool
 
 
@@ -136,7 +137,7 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
         ticket = decision.ticket
         learned = policy.learn(state, ticket, reward)
         weighs = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
-        found.extend([layout.are_new(state, after), layout.are_new(state, learned), weighs])
+        found.extend([layout.new_places(state, after), layout.new_places(state, learned), weighs])
         return ticket
 
     made, reward = Made(np.int32(0), np.float32(0)), np.float32(0)
@@ -147,8 +148,11 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
 def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
     """How many rows a call may have before XLA treats its table as large."""
     asked = 0 if still else spec.context_dim + spec.num_arms
-    rows = (SHORT - HEAD) // max(asked, 1 + ticket.width)
-    return min(rows, MOST) if rows >= FEWEST else MOST  # long tables, then
+    widest = max(asked, 1 + ticket.width)
+    rows = (SHORT - HEAD) // widest
+    if rows < FEWEST:  # long tables, then, but not so long that one decision waits for them
+        rows = max(LONG // widest, FEWEST_OF_LONG)
+    return min(rows, MOST)
 
 
 @lru_cache(maxsize=64)
@@ -172,7 +176,7 @@ def acting(
     spec: BanditSpec,
     layout: StateLayout,
     ticket: Layout,
-    new_by_act: list[bool],
+    new_by_act: list[int],
     still: bool,
 ) -> Callable[..., tuple[Parts, Array, tuple[Array, ...]]]:
     """The loop over decisions.
@@ -233,7 +237,7 @@ def integrating(
 
 
 def learning(
-    policy: Policy, layout: StateLayout, ticket: Layout, new_by_learn: list[bool]
+    policy: Policy, layout: StateLayout, ticket: Layout, new_by_learn: list[int]
 ) -> Callable[..., tuple[Parts, Array]]:
     """The loop over rewards.
 

@@ -16,7 +16,10 @@ USUAL_CONTEXT = (-100.0, 100.0)  # the range of a context number that was given 
 
 
 class Ranges(NamedTuple):
-    """The ranges of the rewards and of each context number in order."""
+    """The ranges of the rewards and of each context number in order.
+
+    A float32 that was rounded to an end of its range is within.
+    """
 
     out_of_range: str  # one of OUT_OF_RANGE
     low: float
@@ -59,8 +62,16 @@ def ranges(
     out_of_range: str,
 ) -> Ranges:
     ends = [context_ranges.get(name, USUAL_CONTEXT) for name in context]
-    lows, highs = np.array(ends, np.float64).reshape(-1, 2).T
-    return Ranges(out_of_range, *reward_range, context, lows, highs)
+    lows, highs = with_float32(np.array(ends, np.float64).reshape(-1, 2)).T
+    low, high = with_float32(np.array([reward_range], np.float64))[0].tolist()
+    return Ranges(out_of_range, low, high, context, lows, highs)
+
+
+def with_float32(ends: np.ndarray) -> np.ndarray:
+    """Ranges (n, 2), made so wide that the float32 nearest to an end is within."""
+    rounded = ends.astype(np.float32).astype(np.float64)
+    lows, highs = np.minimum(ends, rounded)[:, 0], np.maximum(ends, rounded)[:, 1]
+    return np.stack([lows, highs], axis=1)
 
 
 def between(low: float, high: float) -> str:

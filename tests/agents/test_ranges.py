@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from driftbandits import Agent, InputError
@@ -117,3 +118,13 @@ def test_a_reward_that_would_break_the_policy_is_refused_and_changes_nothing() -
     assert shop.open == ["before", "poison"]
     shop.reward("before", 1.0, now=0)
     assert sum(shop.decide([1, 1], now=0).probabilities.values()) == pytest.approx(1)
+
+
+def test_a_float32_that_was_rounded_to_an_end_is_within() -> None:
+    shop = Agent(ARMS, ["x"], "lin_ucb", reward_range=(0, 0.3), context_ranges={"x": (-0.7, 0.3)})
+    high, low = np.float32(0.3), np.float32(-0.7)
+    assert float(high) > 0.3
+    for context in (high, low):
+        assert shop.reward(shop.decide([context], now=0).id, high, now=0) == "learned"
+    with pytest.raises(InputError, match=r"from 0 to 0\.3"):
+        shop.reward(shop.decide([0.0], now=0).id, 0.3001, now=0)

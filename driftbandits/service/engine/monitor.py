@@ -8,6 +8,7 @@ import numpy as np
 
 from driftbandits import check
 from driftbandits.service.engine.drift_alarm import Alarm, DriftAlarm
+from driftbandits.service.engine.probability_ring import ProbabilityRing
 
 CAPACITY = 20_000  # decisions kept
 ALARMS = 20  # kept of each arm
@@ -33,7 +34,7 @@ class Monitor:
         # Zeros take no memory before they are written, so that idle bandits are small.
         self._times = np.zeros(CAPACITY)
         self._arms = np.zeros(CAPACITY, np.int32)
-        self._probabilities = np.zeros((CAPACITY, arms), np.float32)
+        self._probabilities = ProbabilityRing(CAPACITY)
         self._statuses = np.zeros(CAPACITY, np.int8)
         self._rewards = np.zeros(CAPACITY)
         self._answered = np.zeros(CAPACITY)  # time
@@ -42,15 +43,10 @@ class Monitor:
         self._make_room(arms)
 
     def _make_room(self, arms: int) -> None:
-        """Makes room for new arms, which had no chance in earlier decisions."""
+        """Makes room for new arms."""
         new = arms - len(self._detectors)
         self._detectors += [DriftAlarm() for _ in range(new)]
         self._alarms += [deque(maxlen=ALARMS) for _ in range(new)]
-        if arms > self._probabilities.shape[1]:
-            wider = np.zeros((CAPACITY, arms), np.float32)
-            kept = self._probabilities[: len(self._ids)]
-            wider[: len(kept), : kept.shape[1]] = kept
-            self._probabilities = wider
 
     def decided_many(
         self, ids: list[str], time: float, arms: np.ndarray, probabilities: np.ndarray
@@ -75,10 +71,7 @@ class Monitor:
         self._places.update(zip(ids, range(start, stop), strict=True))
         self._times[start:stop] = time
         self._arms[start:stop] = arms
-        slots = probabilities.shape[1]
-        self._probabilities[start:stop, :slots] = probabilities
-        if slots < self._probabilities.shape[1]:
-            self._probabilities[start:stop, slots:] = 0
+        self._probabilities.write(start, probabilities)
         self._statuses[start:stop] = OPEN
         self._next = stop % CAPACITY
 
@@ -114,6 +107,7 @@ class Monitor:
             setattr(other, name, value[kept].copy() if isinstance(value, np.ndarray) else value)
         other._ids, other._detectors = list(self._ids), list(self._detectors)
         other._alarms = [deque(alarms, ALARMS) for alarms in self._alarms]
+        other._probabilities = self._probabilities.copy()
         other._places = {}  # of no use for looking
         return other
 
@@ -132,7 +126,9 @@ class Monitor:
         shares, probabilities, arm_rewards = {}, {}, {}
         for arm, name in enumerate(names):
             shares[name] = means(buckets, arms == arm, decisions)
-            probabilities[name] = means(buckets, self._probabilities[kept, arm], decisions)
+            probabilities[name] = means(
+                buckets, self._probabilities.column(arm, len(self._ids)), decisions
+            )
             own = reward_arms == arm
             arm_rewards[name] = band(reward_buckets[own], rewards[own], points)
         return {
@@ -168,7 +164,7 @@ class Monitor:
             "id": self._ids[place],
             "time": float(self._times[place]),
             "arm": names[arm],
-            "probability": float(self._probabilities[place, arm]),
+            "probability": self._probabilities.at(place, arm),
             "reward": float(self._rewards[place]) if status == REWARDED else None,
             "status": STATUSES[status],
         }

@@ -6,24 +6,23 @@ decision and its reward take. The library itself has no such limits.
 """
 
 import time
-from itertools import count
 from typing import Any
 
 import jax
+import numpy as np
 
 from driftbandits import check
 from driftbandits.agents import checks, requests
 from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, spec_of
 from driftbandits.agents.programs import blank_state
 from driftbandits.agents.settings import AgentSettings
-from driftbandits.choice import parse, with_defaults
+from driftbandits.choice import Choice, parse, with_defaults
 from driftbandits.logs.replay import new_book
 from driftbandits.policies import POLICIES, build_policy
 from driftbandits.service import errors
 
 SLOWEST = 0.1  # seconds of a decision and its reward
 ROUNDS = 3  # of which the quickest counts, as the machine may be busy
-OFTEN = 100  # pairs after which a policy has done all that it does only now and then
 LARGEST = {  # what a policy's settings may be
     "layers": 8, "hidden": 1024, "waves": 256, "batch": 4096, "train_steps": 1000,
     "memory": 100_000, "window": 100_000, "longest": 100_000, "warm_up": 100_000,
@@ -35,16 +34,16 @@ LARGEST_STATE = 64_000_000  # bytes that a policy remembers
 def try_out(config: dict[str, Any]) -> None:
     """Refuses settings that no bandit can have, and compiles what one with these will need."""
     check_sizes(config)
-    book = new_book(config, remember=0)
-    book.learner.warm_up()
-    names, often = map(str, count()), pairs_of_a_round(book.settings.policy)
-    for _ in range(ROUNDS):
-        slowest = max(seconds_of_pair(book, next(names)) for _ in range(often))
-        if slowest <= SLOWEST:
+    policy = config.get("policy", AgentSettings().policy)
+    new_book(config, remember=0).learner.warm_up()
+    book = busy_book(config, policy)
+    for number in range(ROUNDS):
+        taken = seconds_of_pair(book, str(number))
+        if taken <= SLOWEST:
             return
-        if slowest > 10 * SLOWEST:
+        if taken > 10 * SLOWEST:
             break
-    rule = f"so few for {book.settings.policy} that a decision and its reward take no more than "
+    rule = f"so few for {policy} that a decision and its reward take no more than "
     rule += f"{SLOWEST:g} seconds"
     raise errors.bad_value(f"arms must be {rule}, got room for {len(book.arms.names)} arms")
 
@@ -70,11 +69,21 @@ def check_sizes(config: dict[str, Any]) -> None:
         check.fail("policy", rule, f"{settings.policy}: {size // 10**6} MB")
 
 
-def pairs_of_a_round(policy: str) -> int:
-    """How many pairs it takes until everything periodic has happened."""
-    settings = with_defaults(parse("policy", policy), POLICIES).settings
-    every = [value for name, value in settings.items() if name.endswith("_every")]
-    return min(OFTEN, 1 + max(every, default=0))
+def busy_book(config: dict[str, Any], policy: str) -> DecisionBook:
+    """A bandit that does at each reward what it would do now and then, with a full memory."""
+    choice = with_defaults(parse("policy", policy), POLICIES)
+    at_once = {name: 1 for name in choice.settings if name.endswith("_every")}
+    busy = str(Choice(choice.name, {**parse("policy", policy).settings, **at_once}))
+    busy = busy if at_once else policy  # whose programs are there already
+    book = new_book({**config, "policy": busy}, remember=0)
+    book.learner.warm_up()
+    state = book.learner.state()
+    for name, seen in state.items():
+        if name.endswith(".memory.seen"):
+            size = state[name.removesuffix("seen") + "rewards"].size
+            state[name] = np.full_like(seen, size - 1)
+    book.learner.set_state(state, 0)
+    return book
 
 
 def seconds_of_pair(book: DecisionBook, id: str) -> float:

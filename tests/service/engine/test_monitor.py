@@ -9,7 +9,9 @@ import pytest
 
 from driftbandits import InputError
 from driftbandits.service.engine import monitor as monitoring
+from driftbandits.service.engine import probability_ring
 from driftbandits.service.engine.monitor import Monitor
+from driftbandits.service.engine.probability_ring import ProbabilityRing
 
 NAMES = ["red", "green"]
 
@@ -220,3 +222,35 @@ def test_a_copy_shows_the_moment_that_it_was_made() -> None:
     monitor.answered_many(["f"], 119.5, np.array([9.0]))
     assert copy.series(NAMES, 3, 120.0, 2) == before
     assert monitor.series(NAMES, 3, 120.0, 2) != before
+
+
+def test_a_copy_is_not_changed_by_more_decisions_and_more_arms() -> None:
+    ring, random = ProbabilityRing(1000), np.random.default_rng(0)
+    rows = random.random((1000, 3)).astype(np.float32)
+    ring.write(0, rows)
+    copy = ring.copy()
+    new = random.random((400, 5)).astype(np.float32)
+    ring.write(200, new)
+    for arm in range(3):
+        np.testing.assert_array_equal(copy.column(arm, 1000), rows[:, arm])
+    np.testing.assert_array_equal(copy.column(4, 1000), 0)
+    later = np.pad(rows, ((0, 0), (0, 2)))
+    later[200:600] = new
+    for arm in range(5):
+        np.testing.assert_array_equal(ring.column(arm, 1000), later[:, arm])
+    assert ring.at(599, 4) == new[-1, 4]
+
+
+def test_a_copy_and_room_for_an_arm_move_no_probabilities(monkeypatch) -> None:
+    monitor = Monitor(200)
+    ids = [str(number) for number in range(monitoring.CAPACITY)]
+    arms = np.zeros(len(ids), np.int32)
+    monitor.decided_many(ids, 1.0, arms, np.full((len(ids), 200), 1 / 200, np.float32))
+    made, zeros = [], np.zeros
+    monkeypatch.setattr(
+        np, "zeros", lambda shape, *kind: made.append(np.prod(shape)) or zeros(shape, *kind)
+    )
+    monitor.copy()
+    wider = np.full((1, 400), 1 / 400, np.float32)
+    monitor.decided_many(["new"], 2.0, np.array([0], np.int32), wider)
+    assert sum(made) == 400 * probability_ring.ROWS

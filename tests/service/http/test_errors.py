@@ -199,6 +199,11 @@ def test_keys_and_roles(tmp_path: Path) -> None:
         assert ask(serving.url, "GET", f"{path}/log", key=keys["read"])[0] == 200
         assert ask(serving.url, "POST", f"{path}/decisions", {}, key=keys["read"])[0] == 403
         assert ask(serving.url, "DELETE", path, key=keys["decide"])[0] == 403
+        for role in keys:
+            correction = {"id": "a", "reward": None}
+            status, _ = ask(serving.url, "POST", f"{path}/corrections", correction, key=keys[role])
+            assert status == 403
+            assert ask(serving.url, "PATCH", path, {}, key=keys[role])[0] == 403
         assert ask(serving.url, "GET", "/healthz")[0] == 200
     content = (tmp_path / "driftbandits.sqlite").read_bytes()
     assert not any(each.encode() in content for each in [admin, *keys.values()])

@@ -65,11 +65,16 @@ def test_one_that_is_much_too_slow_is_tried_once(monkeypatch) -> None:
     assert left == [0.0]
 
 
-def test_what_a_policy_does_now_and_then_is_tried_too(monkeypatch) -> None:
-    left = times(monkeypatch, *[0.0] * 5, 2.0, 0.0)
-    with pytest.raises(ApiError):
-        try_out({**TWO, "policy": "neural_ucb(train_every=5)", "context": ["x"]})
-    assert left == [0.0]
+@pytest.mark.parametrize("policy", ["neural_ucb(train_every=5000)", "neural_linear"])
+def test_what_a_policy_does_now_and_then_is_tried_with_a_full_memory(policy: str) -> None:
+    book = trial.busy_book({**TWO, "context": ["x"]}, policy)
+    before = book.learner.state()
+    trial.seconds_of_pair(book, "a")
+    after = book.learner.state()
+    (seen,) = (name for name in before if name.endswith(".memory.seen"))
+    assert after[seen] == after[seen.replace("seen", "rewards")].size
+    weights = [name for name in before if "memory" not in name and before[name].size > 50]
+    assert any((before[name] != after[name]).any() for name in weights), "it was not trained"
 
 
 @pytest.mark.parametrize(
