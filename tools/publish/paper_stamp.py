@@ -5,7 +5,8 @@ first runs, and what our statistics make of made-up runs. A test compares it wit
 
 python -m tools.publish.paper_stamp     # after a change that should change no number, 5 minutes:
                                         # simulates the first runs anew and, if they are the same,
-                                        # stamps the fingerprints of today
+                                        # and claims are judged as before, stamps the fingerprints
+                                        # and the experiment files of today
 """
 
 import hashlib
@@ -19,9 +20,10 @@ import numpy as np
 
 from driftbandits import __version__, read_experiment
 from driftbandits.experiments.experiment import Experiment
-from driftbandits.experiments.files import shipped
+from driftbandits.experiments.files import as_table, shipped
 from driftbandits.experiments.results import Results
 from driftbandits.experiments.verdicts import Curves, judge
+from driftbandits.running.folder import write_json
 from driftbandits.running.in_memory import run_in_memory
 from driftbandits.running.planning import plan
 from driftbandits.running.provenance import revision
@@ -107,6 +109,8 @@ def restamp(folder: Path = PUBLISHED) -> None:
             stamped[label]["code"] = code
     if stamp["statistics"] != statistics_digest():
         raise SystemExit("error: claims are judged otherwise than published: run `make paper`")
+    for experiment in paper():
+        write_json(folder / experiment.name / "experiment.json", as_table(experiment))
     write(folder, {"statistics": stamp["statistics"], "lines": stamp["lines"]})
     print("the first runs are the same as those that were published; stamped")
 
