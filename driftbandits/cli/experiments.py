@@ -192,7 +192,7 @@ def run(
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Use few runs and short horizons; takes about five minutes.")
+@click.option("--quick", is_flag=True, help="Use fewer runs and pulls; takes about five minutes.")
 @click.option(
     "--figure", "figures", multiple=True,
     help="Only this figure, for example 1b; repeat it for several.  [default: all]",
