@@ -7,6 +7,7 @@ an environment can be compiled, vectorised over runs and repeated over time by J
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from jax import Array
 
 PyTree = Any
@@ -26,6 +27,7 @@ class BanditSpec(NamedTuple):
             rarely in production.
         reward_range: The lowest and the highest reward.
         noise: The sub-Gaussian constant of the rewards: 0.5 suits any reward between 0 and 1.
+        arm_dim: The number of features of each arm. 0 means that arms have no features.
 
     Example:
         ```python
@@ -41,6 +43,46 @@ class BanditSpec(NamedTuple):
     horizon: int | None = None  # known in simulations, rarely in service
     reward_range: tuple[float, float] = (0.0, 1.0)
     noise: float = 0.5  # sub-Gaussian constant of the rewards
+    arm_dim: int = 0
+
+
+class Observation(NamedTuple):
+    """What a policy is shown before each pull; an environment's `observe` returns it.
+
+    Attributes:
+        context: The context, as float32 of shape `(context_dim,)`.
+        available: Which arms can be pulled, as bool of shape `(num_arms,)`.
+        arms: The features of each arm, as float32 of shape `(num_arms, arm_dim)`. None if the arms
+            have no features.
+
+    Example:
+        ```python
+        import jax
+
+        from driftbandits import Observation, build_environment
+
+        environment = build_environment("linear")
+        key = jax.random.key(0)
+        seen = environment.observe(key, environment.init(key))
+        assert isinstance(seen, Observation)
+        print(seen.context, seen.available)
+        ```
+    """
+
+    context: Array  # (context_dim,) float32
+    available: Array  # (num_arms,) bool
+    arms: Array | None = None  # (num_arms, arm_dim) float32; None if arm_dim is 0
+
+
+def blank_observation(spec: BanditSpec, context_dim: int | None = None) -> Observation:
+    """An observation of zeros, for its shapes: NumPy's, which compile nothing."""
+    size = spec.context_dim if context_dim is None else context_dim
+    arms = np.zeros((spec.num_arms, spec.arm_dim), np.float32) if spec.arm_dim else None
+    return Observation(
+        context=np.zeros(size, np.float32),  # type: ignore[arg-type]
+        available=np.ones(spec.num_arms, bool),  # type: ignore[arg-type]
+        arms=arms,  # type: ignore[arg-type]
+    )
 
 
 class Decision(NamedTuple):
@@ -58,12 +100,13 @@ class Decision(NamedTuple):
         import jax
         import jax.numpy as jnp
 
-        from driftbandits import BanditSpec, Decision, build_policy
+        from driftbandits import BanditSpec, Decision, Observation, build_policy
 
         policy = build_policy("uniform", BanditSpec(num_arms=2))
         key = jax.random.key(0)
         state = policy.init(key)
-        decision, state = policy.act(key, state, jnp.zeros(0), jnp.ones(2, bool))
+        observation = Observation(context=jnp.zeros(0), available=jnp.ones(2, bool))
+        decision, state = policy.act(key, state, observation)
         assert isinstance(decision, Decision)
         state = policy.learn(state, decision.ticket, jnp.float32(1.0))
         print(decision.arm, decision.probabilities)
@@ -82,8 +125,8 @@ class Policy(NamedTuple):
 
     Attributes:
         init: `init(key)` returns the state before the first pull.
-        act: `act(key, state, context, available)` returns a `Decision` and the new state. It
-            chooses one of the arms whose entry in `available` is true. The new state holds what
+        act: `act(key, state, observation)` returns a `Decision` and the new state. It chooses one
+            of the arms whose entry in `observation.available` is true. The new state holds what
             changes with time, such as a step count.
         learn: `learn(state, ticket, reward)` returns the state after the reward of one earlier
             decision, which is given by its ticket.
@@ -109,8 +152,8 @@ class Policy(NamedTuple):
             return Sums(jnp.ones(10), jnp.ones(10))
 
 
-        def act(key, state, context, available):
-            scores = jnp.where(available, state.reward / state.pulls, -jnp.inf)
+        def act(key, state, observation):
+            scores = jnp.where(observation.available, state.reward / state.pulls, -jnp.inf)
             arm = scores.argmax()
             return Decision(arm, jax.nn.one_hot(arm, 10), arm), state
 
@@ -126,34 +169,9 @@ class Policy(NamedTuple):
     """
 
     init: Callable[[Key], State]
-    act: Callable[[Key, State, Array, Array], tuple[Decision, State]]
+    act: Callable[[Key, State, Observation], tuple[Decision, State]]
     learn: Callable[[State, PyTree, Array], State]
     sees_means: bool = False
-
-
-class Observation(NamedTuple):
-    """What an environment shows before each pull, returned by its `observe`.
-
-    Attributes:
-        context: The context, as float32 of shape `(context_dim,)`.
-        available: Which arms can be pulled, as bool of shape `(num_arms,)`.
-
-    Example:
-        ```python
-        import jax
-
-        from driftbandits import Observation, build_environment
-
-        environment = build_environment("linear")
-        key = jax.random.key(0)
-        seen = environment.observe(key, environment.init(key))
-        assert isinstance(seen, Observation)
-        print(seen.context, seen.available)
-        ```
-    """
-
-    context: Array  # (context_dim,) float32
-    available: Array  # (num_arms,) bool
 
 
 class Rewards(NamedTuple):
@@ -204,8 +222,8 @@ class Environment(NamedTuple):
     Attributes:
         spec: What a policy may know beforehand.
         init: `init(key)` draws one instance of the problem and returns its state.
-        observe: `observe(key, state)` returns an `Observation`: the context and the available
-            arms.
+        observe: `observe(key, state)` returns an `Observation`: the context, the available arms
+            and their features.
         rewards: `rewards(key, state, context)` returns the `Rewards` of all arms at this step.
         advance: `advance(state, arm)` returns the state one step later. The pulled arm may
             influence it.

@@ -15,7 +15,7 @@ import optax
 from jax import Array
 
 from driftbandits.choice import settings_of
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import context_or_one
 from driftbandits.numerics.networks import affine, gru
 from driftbandits.policies.recurrent_linear import (
@@ -90,9 +90,9 @@ def remembering_tracker(
         )
 
     def act(
-        key: Key, state: RememberingState, context: Array, available: Array
+        key: Key, state: RememberingState, observation: Observation
     ) -> tuple[Decision, RememberingState]:
-        known, scaled = step.see_context(state.tracker, context)
+        known, scaled = step.see_context(state.tracker, observation.context)
         (linear,) = step.features_of(known, scaled)
         memory, seen = look(state.memory, context_or_one(scaled))
         decision, known = step.decide(
@@ -100,7 +100,7 @@ def remembering_tracker(
             known,
             constants,
             (linear, jnp.append(memory.hidden[-1], linear)),
-            available,
+            observation.available,
             first_pulls=FIRST_PULLS_WITH_CONTEXT if dim else FIRST_PULLS,
             effect_prior=usual["effect"],
             randomness=usual["randomness"],

@@ -62,9 +62,9 @@ def probabilities(policy: str, environment: str) -> str:
     def step(states, key):
         state, policy_state = states
         seen_key, reward_key, policy_key = jax.random.split(key, 3)
-        context, available = world.observe(seen_key, state)
-        rewards = world.rewards(reward_key, state, context)
-        decision, policy_state = built.act(policy_key, policy_state, context, available)
+        observation = world.observe(seen_key, state)
+        rewards = world.rewards(reward_key, state, observation.context)
+        decision, policy_state = built.act(policy_key, policy_state, observation)
         policy_state = built.learn(policy_state, decision.ticket, rewards.sampled[decision.arm])
         return (world.advance(state, decision.arm), policy_state), decision[:2]
 

@@ -29,7 +29,15 @@ from driftbandits.agents.packed_tickets import (
 )
 from driftbandits.agents.soundness import are_probabilities, largest
 from driftbandits.choice import parse
-from driftbandits.core import BanditSpec, Decision, Policy, PyTree, State
+from driftbandits.core import (
+    BanditSpec,
+    Decision,
+    Observation,
+    Policy,
+    PyTree,
+    State,
+    blank_observation,
+)
 from driftbandits.numerics.made_again import Made, making_again
 from driftbandits.numerics.random_keys import any_key, key, key_of
 from driftbandits.policies import POLICIES, build_policy
@@ -127,13 +135,11 @@ class Seen(NamedTuple):
 
 def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
     """Traces a policy once, repeating a decision: a weighing ticket has the known probability."""
-    # NumPy's: JAX would compile a program for every shape, and keep it for ever.
-    context, everyone = np.zeros(spec.context_dim, np.float32), np.ones(spec.num_arms, bool)
     found: list[Any] = []
 
-    def look(state: State, context: Array, everyone: Array, made: Made, reward: Array) -> PyTree:
+    def look(state: State, observation: Observation, made: Made, reward: Array) -> PyTree:
         with making_again(made):
-            decision, after = policy.act(key(0), state, context, everyone)
+            decision, after = policy.act(key(0), state, observation)
         ticket = decision.ticket
         learned = policy.learn(state, ticket, reward)
         weighs = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
@@ -141,7 +147,7 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
         return ticket
 
     made, reward = Made(np.int32(0), np.float32(0)), np.float32(0)
-    ticket = jax.eval_shape(look, layout.blank, context, everyone, made, reward)
+    ticket = jax.eval_shape(look, layout.blank, blank_observation(spec), made, reward)
     return Seen(ticket, *found)
 
 
@@ -201,7 +207,7 @@ def acting(
             context = as_type(request[: spec.context_dim], jnp.float32)
             available = request[spec.context_dim :].astype(bool)
             with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
-                return policy.act(moment, state, context, available)
+                return policy.act(moment, state, Observation(context, available))
 
         def decide(i: Array, carry: Any) -> Any:
             state, table, laws = carry
@@ -230,8 +236,8 @@ def integrating(
     """
 
     def probabilities(parts: Parts, available: Array) -> Array:
-        context = jnp.zeros(spec.context_dim)
-        return policy.act(key(0), layout.unpack(parts), context, available)[0].probabilities
+        observation = Observation(jnp.zeros(spec.context_dim), available)
+        return policy.act(key(0), layout.unpack(parts), observation)[0].probabilities
 
     return probabilities
 

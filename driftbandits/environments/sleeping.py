@@ -51,8 +51,8 @@ def sleeping(environment: Environment, awake: float | list[list[int]]) -> Enviro
 
     def observe(key: Key, state: SleepingState) -> Observation:
         inner_key, own_key = jax.random.split(key)
-        context, available = environment.observe(inner_key, state.inner)
-        return Observation(context, keep(own_key, state.time, available))
+        inner = environment.observe(inner_key, state.inner)
+        return inner._replace(available=keep(own_key, state.time, inner.available))
 
     def rewards(key: Key, state: SleepingState, context: Array) -> Rewards:
         return environment.rewards(key, state.inner, context)

@@ -16,8 +16,15 @@ import numpy as np
 from driftbandits import check
 from driftbandits.core import BanditSpec
 
-Pull = Callable[[Any, Sequence[int], np.ndarray], Any]
-Update = Callable[[Any, int, float, np.ndarray], Any]
+Pull = Callable[..., Any]
+Update = Callable[..., Any]
+
+
+class Shown(NamedTuple):
+    """What a policy is shown before a pull, beside the arms that are available."""
+
+    context: np.ndarray  # (context_dim,) float32
+    features: np.ndarray  # (num_arms, arm_dim) float32
 
 
 class ExternalPolicy(NamedTuple):
@@ -37,11 +44,11 @@ class ExternalPolicy(NamedTuple):
 class Player(Protocol):
     """A policy in one run."""
 
-    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+    def pull(self, arms: Sequence[int], shown: Shown) -> Any:
         """One of the available arms."""
 
-    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
-        """The reward of a pull, with the context that it was made in."""
+    def update(self, arm: int, reward: float, shown: Shown) -> None:
+        """The reward of a pull, with what was shown before it."""
 
 
 def external_policy(
@@ -59,6 +66,8 @@ def external_policy(
         pull: `pull(policy, arms, context)` returns one of `arms`, the available ones. None if the
             policy has the methods of river or MABWiser.
         update: `update(policy, arm, reward, context)` learns from a reward. None if `pull` is None.
+            If it or `pull` has an argument `features`, it gets the features of all arms, of shape
+            `(num_arms, arm_dim)`.
 
     Returns:
         A policy for `simulate_external` and `compare_with`.
@@ -132,13 +141,17 @@ class Custom:
     """An object that is used through two functions."""
 
     def __init__(self, policy: Any, pull: Pull, update: Update) -> None:
-        self._policy, self._pull, self._update = policy, pull, update
+        self._policy = policy
+        self._pull, self._pull_sees = pull, takes(pull, "features")
+        self._update, self._update_sees = update, takes(update, "features")
 
-    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
-        return self._pull(self._policy, arms, context)
+    def pull(self, arms: Sequence[int], shown: Shown) -> Any:
+        features = {"features": shown.features} if self._pull_sees else {}
+        return self._pull(self._policy, arms, shown.context, **features)
 
-    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
-        self._update(self._policy, arm, reward, context)
+    def update(self, arm: int, reward: float, shown: Shown) -> None:
+        features = {"features": shown.features} if self._update_sees else {}
+        self._update(self._policy, arm, reward, shown.context, **features)
 
 
 class LikeRiver:
@@ -149,14 +162,14 @@ class LikeRiver:
         self._pull_sees = takes(policy.pull, "context")
         self._update_sees = takes(policy.update, "context")
 
-    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+    def pull(self, arms: Sequence[int], shown: Shown) -> Any:
         if self._pull_sees:
-            return self._policy.pull(arms, context=named(context))
+            return self._policy.pull(arms, context=named(shown.context))
         return self._policy.pull(arms)
 
-    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
+    def update(self, arm: int, reward: float, shown: Shown) -> None:
         if self._update_sees:
-            self._policy.update(arm, named(context), reward)
+            self._policy.update(arm, named(shown.context), reward)
         else:
             self._policy.update(arm, reward)
 
@@ -179,10 +192,10 @@ class LikeMabwiser:
         self._pulls = [0] * num_arms
         self._rewarded = False  # whether any reward came yet; they may be late
 
-    def pull(self, arms: Sequence[int], context: np.ndarray) -> Any:
+    def pull(self, arms: Sequence[int], shown: Shown) -> Any:
         arm = min(arms, key=self._pulls.__getitem__)
         if self._rewarded and self._pulls[arm]:
-            arm = self._choose(arms, **self._seen(context))
+            arm = self._choose(arms, **self._seen(shown.context))
         self._pulls[arm] += 1
         return arm
 
@@ -192,8 +205,8 @@ class LikeMabwiser:
         expectations = self._policy.predict_expectations(**seen)
         return max(arms, key=expectations.__getitem__)
 
-    def update(self, arm: int, reward: float, context: np.ndarray) -> None:
-        self._policy.partial_fit([arm], [reward], **self._seen(context))
+    def update(self, arm: int, reward: float, shown: Shown) -> None:
+        self._policy.partial_fit([arm], [reward], **self._seen(shown.context))
         self._rewarded = True
 
     def _seen(self, context: np.ndarray) -> dict[str, Any]:

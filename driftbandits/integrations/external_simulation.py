@@ -16,9 +16,9 @@ import numpy as np
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Environment, Policy, PyTree, State
+from driftbandits.core import BanditSpec, Environment, Observation, Policy, PyTree, State
 from driftbandits.environments import build_environment
-from driftbandits.integrations.external import ExternalPolicy, Player, player_of
+from driftbandits.integrations.external import ExternalPolicy, Player, Shown, player_of
 from driftbandits.integrations.foreign import ForeignEnvironment, ForeignRun
 from driftbandits.integrations.stepping import SteppedRuns
 from driftbandits.policies import build_policy
@@ -159,32 +159,31 @@ def play(
     due: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
     for time in range(horizon):
         seen = stepped.latest
+        all_shown = list(map(Shown, seen.context, seen.arms))
         arms = [
-            chosen(player, context, available)
-            for player, context, available in zip(
-                players, seen.context, seen.available, strict=True
-            )
+            chosen(player, shown, available)
+            for player, shown, available in zip(players, all_shown, seen.available, strict=True)
         ]
         paid = stepped.pull(np.array(arms, np.int32))
-        for player, arm, reward, delay, context, run in zip(
-            players, arms, paid.reward.tolist(), paid.delay, seen.context, block, strict=True
+        for player, arm, reward, delay, shown, run in zip(
+            players, arms, paid.reward.tolist(), paid.delay, all_shown, block, strict=True
         ):
             if not math.isfinite(reward):
                 check.fail("reward", "a finite number at every step", f"{reward} in run {run}")
             if delay >= 0:
-                due[time + int(delay)].append(partial(player.update, arm, reward, context))
+                due[time + int(delay)].append(partial(player.update, arm, reward, shown))
         for deliver in due.pop(time, ()):
             deliver()
         if time % CHUNK == CHUNK - 1 or time == horizon - 1:
             report_steps(time % CHUNK + 1)
 
 
-def chosen(player: Player, context: np.ndarray, available: np.ndarray) -> int:
+def chosen(player: Player, shown: Shown, available: np.ndarray) -> int:
     """The arm that a player chooses; raises `InputError` if it is not available."""
     offer = np.flatnonzero(available).tolist()
     if not offer:
         check.fail("available", "true for at least one arm at every step", available.tolist())
-    arm = player.pull(offer, context)
+    arm = player.pull(offer, shown)
     if not check.is_integer(arm) or arm not in offer:
         check.fail(
             "arm",
@@ -209,10 +208,10 @@ def compiled(policy: Policy) -> CompiledPolicy:
         return policy.init(keys.policy_start[0])
 
     def act(
-        keys: Keys, time: int, state: State, context: Array, available: Array
+        keys: Keys, time: int, state: State, observation: Observation
     ) -> tuple[Array, PyTree, State]:
         own = jax.random.fold_in(keys.steps[0, 2], time)
-        decision, state = policy.act(own, state, context, available)
+        decision, state = policy.act(own, state, observation)
         return decision.arm, decision.ticket, state
 
     return CompiledPolicy(*(compiling.jit(each) for each in (init, act, policy.learn)))
@@ -227,14 +226,16 @@ class JaxPlayer:
         self._ticket: PyTree = None
         self._time = 0
 
-    def pull(self, arms: Sequence[int], context: np.ndarray) -> int:
+    def pull(self, arms: Sequence[int], shown: Shown) -> int:
         available = np.zeros(self._num_arms, bool)
         available[arms] = True
+        features: Any = shown.features if shown.features.size else None
+        observation = Observation(shown.context, available, features)  # type: ignore[arg-type]
         arm, self._ticket, self._state = self._policy.act(
-            self._keys, self._time, self._state, context, available
+            self._keys, self._time, self._state, observation
         )
         self._time += 1
         return int(arm)
 
-    def update(self, arm: int, reward: float, context: np.ndarray) -> None:  # noqa: ARG002
+    def update(self, arm: int, reward: float, shown: Shown) -> None:  # noqa: ARG002
         self._state = self._policy.learn(self._state, self._ticket, reward)

@@ -7,7 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
+from driftbandits.core import (
+    BanditSpec,
+    Environment,
+    Key,
+    Observation,
+    Rewards,
+    blank_observation,
+)
 from driftbandits.integrations.stepping import SteppedRuns, StepResult
 from driftbandits.simulation.traces import Record
 
@@ -18,6 +25,7 @@ class ForeignObservation(NamedTuple):
     context: np.ndarray  # (context_dim,) float32
     available: np.ndarray  # (num_arms,) bool
     mean: np.ndarray  # (num_arms,) float32; NaN where unknown
+    arms: np.ndarray  # (num_arms, arm_dim) float32
 
 
 class ForeignEnvironment(Protocol):
@@ -43,13 +51,13 @@ class ForeignState(NamedTuple):
 @lru_cache(maxsize=64)
 def replica(spec: BanditSpec) -> Environment:
     """An environment whose state is given from outside, so that its steps are recorded as ours."""
-    arms, context = jnp.zeros(spec.num_arms), jnp.zeros(spec.context_dim)
+    arms, blank = jnp.zeros(spec.num_arms), blank_observation(spec)
 
     def init(key: Key) -> ForeignState:
         return ForeignState(arms, arms, arms > 0)
 
     def observe(key: Key, state: ForeignState) -> Observation:
-        return Observation(context, jnp.asarray(state.available))
+        return blank._replace(available=jnp.asarray(state.available))
 
     def rewards(key: Key, state: ForeignState, context: Array) -> Rewards:
         return Rewards(jnp.asarray(state.sampled), jnp.asarray(state.mean))

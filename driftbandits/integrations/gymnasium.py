@@ -26,9 +26,10 @@ AnyEnv = gymnasium.Env[Any, Any]
 def to_gymnasium(environment: Environment | str, *, horizon: int = 10_000) -> "BanditEnv":
     """Makes a Gymnasium environment whose episodes are runs of a driftbandits environment.
 
-    An action is an arm, an observation has the `context` and the `available` arms, and the reward
-    is what the pulled arm pays. `info` has the `mean` of each arm and which arms are `available`,
-    both for the next pull, and after a pull its `regret`. `reset(seed=s)` starts run 0 of
+    An action is an arm, an observation has the `context`, the `available` arms and, if arms have
+    features, their features as `arms`. The reward is what the pulled arm pays. `info` has the
+    `mean` of each arm and which arms are `available`, both for the next pull, and after a pull its
+    `regret`. `reset(seed=s)` starts run 0 of
     `simulate` with the seed s, and each `reset()` after it the next run of that seed;
     `reset(options={"run": 7})` starts run 7. It needs the extra `gymnasium`.
 
@@ -75,9 +76,7 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         known = environment.spec
         self.reward_range = known.reward_range
         self.action_space = spaces.Discrete(known.num_arms)
-        context = spaces.Box(-CONTEXT_BOUND, CONTEXT_BOUND, (known.context_dim,))
-        arms = spaces.MultiBinary(known.num_arms)
-        self.observation_space = spaces.Dict({"context": context, "available": arms})
+        self.observation_space = observation_space(known)
         self._seed: int | None = None
         self._run = 0
 
@@ -94,7 +93,7 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         check.integer(seed=self._seed, run=self._run, at_least=0)
         self._runs = SteppedRuns(self._environment, self._seed, range(self._run, self._run + 1))
         self._time = 0
-        return observation_of(self._runs.latest), info_of(self._runs.latest)
+        return self._observation(self._runs.latest), info_of(self._runs.latest)
 
     def step(self, action: int) -> tuple[ObservationDict, float, bool, bool, dict[str, Any]]:
         if self._seed is None:
@@ -112,16 +111,30 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         reward, regret = float(result.reward[0]), float(result.regret[0])
         truncated = self._time >= self._horizon
         return (
-            observation_of(result),
+            self._observation(result),
             reward,
             False,
             truncated,
             {**info_of(result), "regret": regret},
         )
 
+    def _observation(self, result: StepResult) -> ObservationDict:
+        found = {"context": result.context[0], "available": result.available[0].astype(np.int8)}
+        return found | {"arms": result.arms[0]} if self._environment.spec.arm_dim else found
 
-def observation_of(result: StepResult) -> ObservationDict:
-    return {"context": result.context[0], "available": result.available[0].astype(np.int8)}
+
+def observation_space(spec: BanditSpec) -> spaces.Dict:
+    found: dict[str, spaces.Space[Any]] = {
+        "context": any_numbers(spec.context_dim),
+        "available": spaces.MultiBinary(spec.num_arms),
+    }
+    return spaces.Dict(
+        found | {"arms": any_numbers(spec.num_arms, spec.arm_dim)} if spec.arm_dim else found
+    )
+
+
+def any_numbers(*shape: int) -> spaces.Box:
+    return spaces.Box(-CONTEXT_BOUND, CONTEXT_BOUND, shape)
 
 
 def info_of(result: StepResult) -> dict[str, Any]:
@@ -134,6 +147,7 @@ def from_gymnasium(
     context: Callable[[Any], Any] | None = None,
     available: Callable[[Mapping[str, Any]], Any] | None = None,
     means: Callable[[Mapping[str, Any]], Any] | None = None,
+    arms: Callable[[Any], Any] | None = None,
     reward_range: tuple[float, float] | None = None,
     noise: float = 0.5,
 ) -> "GymnasiumBandit":
@@ -153,6 +167,8 @@ def from_gymnasium(
             `info["action_mask"]` if it exists, and otherwise all arms.
         means: A function from `info` to the means of all arms, such as
             `lambda info: info["thresholds"]`. With None the means and the regret are unknown.
+        arms: A function from an observation to the features of the arms, a row for each arm. None
+            takes the entry `arms` of a dictionary, if its first axis has an entry for each arm.
         reward_range: The lowest and the highest reward, for policies that need it. None takes what
             the environment states, or (0, 1).
         noise: The sub-Gaussian constant of the rewards, for policies that need it.
@@ -182,11 +198,16 @@ def from_gymnasium(
     check.positive(noise=noise)
     default = default_reader(environment, int(actions.n))
     read = Reader(
-        context or default.context, available or default.available, means or default.means
+        context or default.context,
+        available or default.available,
+        means or default.means,
+        arms or default.arms,
     )
+    example = environment.observation_space.sample()
     spec = BanditSpec(
         int(actions.n),
-        vector(read.context(environment.observation_space.sample())).size,
+        vector(read.context(example)).size,
+        arm_dim=rows(read.arms(example), int(actions.n)).shape[1],
         reward_range=reward_range or stated_range(environment),
         noise=noise,
     )
@@ -199,6 +220,7 @@ class Reader(NamedTuple):
     context: Callable[[Any], Any]  # of an observation
     available: Callable[[Mapping[str, Any]], Any]  # of an info
     means: Callable[[Mapping[str, Any]], Any]
+    arms: Callable[[Any], Any]  # of an observation
 
 
 def default_reader(environment: AnyEnv, num_arms: int) -> Reader:
@@ -208,6 +230,7 @@ def default_reader(environment: AnyEnv, num_arms: int) -> Reader:
         context_reader(environment.observation_space),
         lambda info: info.get(mask, np.ones(num_arms)),
         lambda info: info.get(mean, np.full(num_arms, np.nan)),
+        arms_reader(environment.observation_space, num_arms),
     )
 
 
@@ -221,6 +244,21 @@ def context_reader(space: spaces.Space[Any]) -> Callable[[Any], Any]:
     if isinstance(space, spaces.Dict) and isinstance(space.get("context"), spaces.Box):
         return lambda observation: observation["context"]
     return lambda _: ()
+
+
+def arms_reader(space: spaces.Space[Any], num_arms: int) -> Callable[[Any], Any]:
+    features = space.get("arms") if isinstance(space, spaces.Dict) else None
+    if isinstance(features, spaces.Box) and features.shape[:1] == (num_arms,):
+        return lambda observation: observation["arms"]
+    return lambda _: np.zeros((num_arms, 0))
+
+
+def rows(values: Any, num_arms: int) -> np.ndarray:
+    """The features of the arms, a row for each arm."""
+    found = np.asarray(values, np.float32)
+    if found.ndim == 0 or len(found) != num_arms:
+        check.fail("arms", f"of {num_arms} rows at every step", found.tolist())
+    return found.reshape(num_arms, found.size // num_arms)
 
 
 def stated_range(environment: AnyEnv) -> tuple[float, float]:
@@ -252,9 +290,10 @@ class GymnasiumBandit:
             vector(read.context(observation)),
             vector(read.available(info)) > 0,
             vector(read.means(info)),
+            rows(read.arms(observation), self.spec.num_arms),
         )
         spec = self.spec
-        sizes = spec.context_dim, spec.num_arms, spec.num_arms
+        sizes = spec.context_dim, spec.num_arms, spec.num_arms, spec.num_arms * spec.arm_dim
         for name, values, size in zip(ForeignObservation._fields, found, sizes, strict=True):
             if values.size != size:
                 check.fail(name, f"of {size} numbers at every step", values.tolist())

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.core import Decision, Environment, Key, Policy, State
+from driftbandits.core import Decision, Environment, Key, Observation, Policy, State
 from driftbandits.simulation import compiling
 from driftbandits.simulation.engine import Keys, block_keys, take_step
 from driftbandits.simulation.traces import Record
@@ -30,8 +30,8 @@ def pulls_given_arm() -> Policy:
     def init(key: Key) -> GivenArm:
         return GivenArm(jnp.int32(0), jnp.float32(0))
 
-    def act(key: Key, state: GivenArm, seen: Array, available: Array) -> tuple[Decision, GivenArm]:
-        return Decision(state.arm, jnp.zeros(available.size), ()), state
+    def act(key: Key, state: GivenArm, observation: Observation) -> tuple[Decision, GivenArm]:
+        return Decision(state.arm, jnp.zeros(observation.available.size), ()), state
 
     def learn(state: GivenArm, ticket: tuple[()], reward: Array) -> GivenArm:
         return state._replace(reward=reward)
@@ -52,6 +52,7 @@ class StepResult(NamedTuple):
     context: np.ndarray  # (runs, context_dim) float32
     available: np.ndarray  # (runs, num_arms) bool
     mean: np.ndarray  # (runs, num_arms) float32, which only a simulator knows
+    arms: np.ndarray  # (runs, num_arms, arm_dim) float32
 
 
 class BlockState(NamedTuple):
@@ -71,11 +72,12 @@ def step_keys(keys: Keys, time: Array) -> tuple[Key, Key]:
 
 
 def observe(environment: Environment, world: State, keys: Keys, time: Array) -> Array:
-    """The observation of one run, packed: context, available arms, means."""
+    """The observation of one run, packed: context, available arms, means, features of the arms."""
     observe_key, rewards_key = step_keys(keys, time)
-    context, available = environment.observe(observe_key, world)
+    context, available, arms = environment.observe(observe_key, world)
     mean = environment.rewards(rewards_key, world, context).mean
-    return jnp.concatenate([context, available, mean]).astype(jnp.float32)
+    features = [] if arms is None else [arms.ravel()]
+    return jnp.concatenate([context, available, mean, *features]).astype(jnp.float32)
 
 
 def step(
@@ -156,9 +158,8 @@ class SteppedRuns:
         return record
 
     def _unpack(self, packed: Array | np.ndarray) -> StepResult:
-        values = np.array(packed)
-        first = PAID + self._spec.context_dim
-        second = first + self._spec.num_arms
-        reward, regret, delay = values[:, :PAID].T
-        available, mean = values[:, first:second] > 0, values[:, second:]
-        return StepResult(reward, regret, delay, values[:, PAID:first], available, mean)
+        spec = self._spec
+        ends = np.cumsum([PAID, spec.context_dim, spec.num_arms, spec.num_arms])
+        paid, context, available, mean, arms = np.split(np.array(packed), ends, axis=1)
+        features = arms.reshape(len(arms), spec.num_arms, spec.arm_dim)
+        return StepResult(*paid.T, context, available > 0, mean, features)

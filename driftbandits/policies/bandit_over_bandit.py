@@ -32,7 +32,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, draw_place, greedy_probabilities
 from driftbandits.numerics.exp3 import check_gamma, exp3_gamma, normalised
 from driftbandits.numerics.horizon import horizon_of
@@ -111,7 +111,7 @@ def bandit_over_bandit(
         return BanditOverBanditState(master, no_rewards(block, num_arms), jnp.int32(0))
 
     def act(
-        key: Key, state: BanditOverBanditState, context: Array, available: Array
+        key: Key, state: BanditOverBanditState, observation: Observation
     ) -> tuple[Decision, BanditOverBanditState]:
         window_key, arm_key = jax.random.split(key)
         starting = state.step == 0
@@ -123,7 +123,7 @@ def bandit_over_bandit(
         recent = forget_if(starting, state.recent)
         time = jnp.minimum(recent.seen, lengths[master.chosen])
         index = ucb_index(recent.sums, recent.pulls, time, xi)
-        probabilities = greedy_probabilities(index, available)
+        probabilities = greedy_probabilities(index, observation.available)
         arm = draw(arm_key, probabilities)
         ticket = BanditOverBanditTicket(arm, master.chosen, master.probability)
         step = (state.step + 1) % block

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.indices import ucb_index
@@ -88,11 +88,11 @@ def cusum_ucb(
         )
 
     def act(
-        key: Key, state: CusumUcbState, context: Array, available: Array
+        key: Key, state: CusumUcbState, observation: Observation
     ) -> tuple[Decision, CusumUcbState]:
         index = ucb_index(state.sums, state.pulls, jnp.sum(state.pulls), xi)
-        greedy = greedy_probabilities(index, available)
-        probabilities = with_exploration(greedy, exploration, available)
+        greedy = greedy_probabilities(index, observation.available)
+        probabilities = with_exploration(greedy, exploration, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.linear import LEAST_SPREAD
 from driftbandits.numerics.ridge import Sums, add, faded, no_sums, solve
 from driftbandits.numerics.scores import best_score
@@ -56,13 +56,13 @@ def d_lin_ts(
     def init(key: Key) -> Sums:
         return no_sums(spec.num_arms, spec.context_dim + 1)
 
-    def act(key: Key, state: Sums, context: Array, available: Array) -> tuple[Decision, Sums]:
-        features = jnp.append(context, 1.0)
+    def act(key: Key, state: Sums, observation: Observation) -> tuple[Decision, Sums]:
+        features = jnp.append(observation.context, 1.0)
         solution = solve(state.information, features, precision)
         mean = jnp.sum(solution * state.moment, axis=1)
         spread = jnp.maximum(solution @ features, LEAST_SPREAD)
         deviation = jnp.sqrt(variance * spread)
-        arm, probabilities = best_score(key, mean, deviation, available)
+        arm, probabilities = best_score(key, mean, deviation, observation.available)
         return Decision(arm, probabilities, DLinTsTicket(features, arm)), state
 
     def learn(state: Sums, ticket: DLinTsTicket, reward: Array) -> Sums:

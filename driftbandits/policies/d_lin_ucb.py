@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.ellipsoid import check_width, radius_of
 from driftbandits.numerics.linear import LEAST_SPREAD
@@ -81,16 +81,16 @@ def d_lin_ucb(
         return DLinUcbState(sums, sums.information, jnp.zeros(()))
 
     def act(
-        key: Key, state: DLinUcbState, context: Array, available: Array
+        key: Key, state: DLinUcbState, observation: Observation
     ) -> tuple[Decision, DLinUcbState]:
-        features = jnp.append(context, 1.0)
+        features = jnp.append(observation.context, 1.0)
         solution = solve(state.sums.information, features, precision)
         mean = jnp.sum(solution * state.sums.moment, axis=1)
         squared = state.squared + precision * jnp.eye(features.size)
         spread = jnp.einsum("ki,kij,kj->k", solution, squared, solution)
         width = alpha * radius(state.weight)
         deviation = jnp.sqrt(jnp.maximum(spread, LEAST_SPREAD))
-        probabilities = greedy_probabilities(mean + width * deviation, available)
+        probabilities = greedy_probabilities(mean + width * deviation, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, DLinUcbTicket(features, arm)), state
 

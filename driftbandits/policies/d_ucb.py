@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.fading import check_discount
 from driftbandits.numerics.horizon import horizon_of
@@ -58,14 +58,12 @@ def d_ucb(
     def init(key: Key) -> DUcbState:
         return DUcbState(jnp.zeros(spec.num_arms), jnp.zeros(spec.num_arms))
 
-    def act(
-        key: Key, state: DUcbState, context: Array, available: Array
-    ) -> tuple[Decision, DUcbState]:
+    def act(key: Key, state: DUcbState, observation: Observation) -> tuple[Decision, DUcbState]:
         pulls = state.pulls
         total = jnp.maximum(jnp.sum(pulls), 1.0)
         index = state.sums / pulls + 2 * scale * jnp.sqrt(xi * jnp.log(total) / pulls)
         index = jnp.where(pulls < FORGOTTEN, jnp.inf, index)
-        probabilities = greedy_probabilities(index, available)
+        probabilities = greedy_probabilities(index, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

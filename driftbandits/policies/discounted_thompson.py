@@ -26,7 +26,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 from driftbandits.numerics.fading import check_discount, faded
 
@@ -55,9 +55,9 @@ def discounted_thompson(spec: BanditSpec, *, discount: float = 0.999) -> Policy:
         return DiscountedThompsonState(nothing, nothing, jnp.int32(0))
 
     def act(
-        key: Key, state: DiscountedThompsonState, context: Array, available: Array
+        key: Key, state: DiscountedThompsonState, observation: Observation
     ) -> tuple[Decision, DiscountedThompsonState]:
-        decision = choose_arm(key, state.wins, state.losses, available)
+        decision = choose_arm(key, state.wins, state.losses, observation.available)
         time = state.time + 1
         ticket = DiscountedToss(decision.ticket, time)
         state = DiscountedThompsonState(discount * state.wins, discount * state.losses, time)

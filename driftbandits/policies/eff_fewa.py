@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities, require_some
 from driftbandits.numerics.levels import Levels, add_reward, empty_levels, geometric_lengths
 from driftbandits.numerics.windows import LONGEST
@@ -44,10 +44,10 @@ def eff_fewa(spec: BanditSpec, *, alpha: float = 0.06, ratio: float = 2.0) -> Po
     def init(key: Key) -> Levels:
         return empty_levels(spec.num_arms, len(lengths))
 
-    def act(key: Key, levels: Levels, context: Array, available: Array) -> tuple[Decision, Levels]:
-        require_some(available)
+    def act(key: Key, levels: Levels, observation: Observation) -> tuple[Decision, Levels]:
+        require_some(observation.available)
         bonus = filter_bonus(alpha, spec.noise, levels.pulls)
-        active = filter_levels(levels, windows, available, bonus)
+        active = filter_levels(levels, windows, observation.available, bonus)
         probabilities = greedy_probabilities(-levels.pulls.astype(jnp.float32), active)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), levels

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.levels import Levels, add_reward, empty_levels, geometric_lengths
 from driftbandits.numerics.windows import LONGEST, confidence
@@ -45,12 +45,12 @@ def eff_raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, ratio: float = 2.0) -> 
     def init(key: Key) -> Levels:
         return empty_levels(spec.num_arms, len(lengths))
 
-    def act(key: Key, levels: Levels, context: Array, available: Array) -> tuple[Decision, Levels]:
+    def act(key: Key, levels: Levels, observation: Observation) -> tuple[Decision, Levels]:
         bonus = confidence(alpha, spec.noise, levels.pulls)
         bounds = levels.finished / sizes + bonus / jnp.sqrt(sizes)
         full = windows <= levels.pulls[:, None]
         index = jnp.min(bounds, axis=1, where=full, initial=jnp.inf)
-        probabilities = greedy_probabilities(index, available)
+        probabilities = greedy_probabilities(index, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), levels
 

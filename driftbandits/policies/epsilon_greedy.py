@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
 
 
@@ -47,12 +47,14 @@ def epsilon_greedy(spec: BanditSpec, *, epsilon: float = 0.1, rate: float | None
         return EpsilonGreedyState(jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms))
 
     def act(
-        key: Key, state: EpsilonGreedyState, context: Array, available: Array
+        key: Key, state: EpsilonGreedyState, observation: Observation
     ) -> tuple[Decision, EpsilonGreedyState]:
         # A quotient of sums, unlike a mean updated step by step, keeps ties of 0-1 rewards exact.
         value = state.worth / state.pulls if rate is None else state.worth
-        greedy = greedy_probabilities(jnp.where(state.pulls == 0, jnp.inf, value), available)
-        probabilities = with_exploration(greedy, epsilon, available)
+        greedy = greedy_probabilities(
+            jnp.where(state.pulls == 0, jnp.inf, value), observation.available
+        )
+        probabilities = with_exploration(greedy, epsilon, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

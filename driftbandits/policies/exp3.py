@@ -25,7 +25,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.exp3 import (
     Exp3Ticket,
     check_gamma,
@@ -55,10 +55,8 @@ def exp3(spec: BanditSpec, *, gamma: float | None = None) -> Policy:
     def init(key: Key) -> Exp3State:
         return Exp3State(jnp.zeros(spec.num_arms))
 
-    def act(
-        key: Key, state: Exp3State, context: Array, available: Array
-    ) -> tuple[Decision, Exp3State]:
-        return choose_by_weight(key, state.log_weights, rate, available), state
+    def act(key: Key, state: Exp3State, observation: Observation) -> tuple[Decision, Exp3State]:
+        return choose_by_weight(key, state.log_weights, rate, observation.available), state
 
     def learn(state: Exp3State, ticket: Exp3Ticket, reward: Array) -> Exp3State:
         share = share_of(reward, spec.reward_range)

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.exp3 import Exp3Ticket, check_gamma, choose_by_weight, gains, normalised
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.shares import share_of
@@ -68,10 +68,8 @@ def exp3_s(
     def init(key: Key) -> Exp3SState:
         return Exp3SState(jnp.zeros(spec.num_arms))
 
-    def act(
-        key: Key, state: Exp3SState, context: Array, available: Array
-    ) -> tuple[Decision, Exp3SState]:
-        return choose_by_weight(key, state.log_weights, rate, available), state
+    def act(key: Key, state: Exp3SState, observation: Observation) -> tuple[Decision, Exp3SState]:
+        return choose_by_weight(key, state.log_weights, rate, observation.available), state
 
     def learn(state: Exp3SState, ticket: Exp3Ticket, reward: Array) -> Exp3SState:
         grown = state.log_weights + gains(

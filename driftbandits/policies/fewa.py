@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities, require_some
 from driftbandits.numerics.windows import (
     LONGEST,
@@ -63,12 +63,10 @@ def fewa(spec: BanditSpec, *, alpha: float = 0.06, longest: int | None = None) -
     def init(key: Key) -> Windows:
         return empty_windows(spec.num_arms, size)
 
-    def act(
-        key: Key, windows: Windows, context: Array, available: Array
-    ) -> tuple[Decision, Windows]:
-        require_some(available)
+    def act(key: Key, windows: Windows, observation: Observation) -> tuple[Decision, Windows]:
+        require_some(observation.available)
         bonus = filter_bonus(alpha, spec.noise, windows.pulls)
-        active = filter_arms(windows, available, bonus, size)
+        active = filter_arms(windows, observation.available, bonus, size)
         probabilities = greedy_probabilities(-windows.pulls.astype(jnp.float32), active)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), windows

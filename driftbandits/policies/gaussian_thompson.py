@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.fading import check_discount, faded
 from driftbandits.numerics.scores import best_score
 
@@ -83,12 +83,12 @@ def gaussian_thompson(
         return GaussianThompsonState(nothing, nothing, jnp.int32(0))
 
     def act(
-        key: Key, state: GaussianThompsonState, context: Array, available: Array
+        key: Key, state: GaussianThompsonState, observation: Observation
     ) -> tuple[Decision, GaussianThompsonState]:
         total = state.weights + prior_weight
         means = centre + (state.means - centre) * (state.weights / total)
         deviations = spread * jax.lax.rsqrt(total)
-        arm, probabilities = best_score(key, means, deviations, available)
+        arm, probabilities = best_score(key, means, deviations, observation.available)
         time = state.time + 1
         later = state._replace(weights=discount * state.weights, time=time)
         return Decision(arm, probabilities, GaussianTicket(arm, time)), later

@@ -35,7 +35,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities, with_exploration
 from driftbandits.numerics.horizon import UNKNOWN, horizon_of
 from driftbandits.numerics.kl import bernoulli_entropy, upper_score
@@ -106,11 +106,9 @@ def glr_ucb(
         arms = Arms(counts, jnp.zeros(spec.num_arms), counts)
         return GlrUcbState(arms, jnp.zeros((spec.num_arms, size)), jnp.int32(0), counts)
 
-    def act(
-        key: Key, state: GlrUcbState, context: Array, available: Array
-    ) -> tuple[Decision, GlrUcbState]:
-        greedy = greedy_probabilities(kl_index(state.arms, loglog), available)
-        probabilities = with_exploration(greedy, exploration, available)
+    def act(key: Key, state: GlrUcbState, observation: Observation) -> tuple[Decision, GlrUcbState]:
+        greedy = greedy_probabilities(kl_index(state.arms, loglog), observation.available)
+        probabilities = with_exploration(greedy, exploration, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
 from driftbandits.numerics.kl import upper_score
 from driftbandits.numerics.shares import share_of
@@ -43,14 +43,14 @@ def kl_ucb(spec: BanditSpec, *, c: float = 0.0) -> Policy:
     def init(key: Key) -> KlUcbState:
         return KlUcbState(jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms))
 
-    def act(
-        key: Key, state: KlUcbState, context: Array, available: Array
-    ) -> tuple[Decision, KlUcbState]:
+    def act(key: Key, state: KlUcbState, observation: Observation) -> tuple[Decision, KlUcbState]:
         pulls = state.pulls
         logarithm = jnp.log(jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32))
         level = (logarithm + c * jnp.log(jnp.maximum(logarithm, 1.0))) / pulls
         score = upper_score(state.sums / pulls, level)
-        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, score), available)
+        probabilities = greedy_probabilities(
+            jnp.where(pulls == 0, jnp.inf, score), observation.available
+        )
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
 from driftbandits.numerics.scores import best_score
 
@@ -42,12 +42,12 @@ def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -
         return prior(spec.num_arms, spec.context_dim + 1, precision)
 
     def act(
-        key: Key, state: LinearPosterior, context: Array, available: Array
+        key: Key, state: LinearPosterior, observation: Observation
     ) -> tuple[Decision, LinearPosterior]:
-        features = jnp.append(context, 1.0)
+        features = jnp.append(observation.context, 1.0)
         mean, spread = predict(state, features)
         deviation = jnp.sqrt(variance * spread)
-        arm, probabilities = best_score(key, mean, deviation, available)
+        arm, probabilities = best_score(key, mean, deviation, observation.available)
         return Decision(arm, probabilities, LinTsTicket(features, arm)), state
 
     def learn(state: LinearPosterior, ticket: LinTsTicket, reward: Array) -> LinearPosterior:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.ellipsoid import check_width, radius_of
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
@@ -63,13 +63,11 @@ def lin_ucb(
     def init(key: Key) -> LinUcbState:
         return LinUcbState(prior(spec.num_arms, spec.context_dim + 1, precision), jnp.int32(0))
 
-    def act(
-        key: Key, state: LinUcbState, context: Array, available: Array
-    ) -> tuple[Decision, LinUcbState]:
-        features = jnp.append(context, 1.0)
+    def act(key: Key, state: LinUcbState, observation: Observation) -> tuple[Decision, LinUcbState]:
+        features = jnp.append(observation.context, 1.0)
         mean, spread = predict(state.posterior, features)
         width = alpha * radius(state.seen)
-        probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), available)
+        probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, LinUcbTicket(features, arm)), state
 

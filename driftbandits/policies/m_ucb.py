@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.indices import ucb_index
@@ -88,15 +88,13 @@ def m_ucb(
         zero = jnp.int32(0)
         return MUcbState(empty_windows(num_arms, window), jnp.zeros(num_arms), zero, zero)
 
-    def act(
-        key: Key, state: MUcbState, context: Array, available: Array
-    ) -> tuple[Decision, MUcbState]:
+    def act(key: Key, state: MUcbState, observation: Observation) -> tuple[Decision, MUcbState]:
         turn = state.time % period
         until_turn = (jnp.arange(num_arms) - turn) % num_arms
         pulls = state.windows.pulls
         index = ucb_index(state.sums, pulls, jnp.sum(pulls), xi)
         scores = jnp.where(turn < num_arms, -until_turn.astype(jnp.float32), index)
-        probabilities = greedy_probabilities(scores, available)
+        probabilities = greedy_probabilities(scores, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state._replace(time=state.time + 1)
 

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import (
     context_or_one,
     count_pull,
@@ -125,18 +125,20 @@ def neural_linear(
         )
 
     def act(
-        key: Key, state: NeuralLinearState, context: Array, available: Array
+        key: Key, state: NeuralLinearState, observation: Observation
     ) -> tuple[Decision, NeuralLinearState]:
-        require_some(available)
+        require_some(observation.available)
         score_key, train_key = jax.random.split(key)
-        seen = context_or_one(context)
+        seen = context_or_one(observation.context)
         z = features(state.fit.network, seen)
-        scores, probabilities = score_arms(score_key, state, z, available)
+        scores, probabilities = score_arms(score_key, state, z, observation.available)
 
-        starting = (available & (state.pulls < initial_pulls)).any()
+        starting = (observation.available & (state.pulls < initial_pulls)).any()
         turn = -(state.pulls * num_arms + jnp.arange(num_arms)).astype(jnp.float32)
-        scores = jnp.where(available, jnp.where(starting, turn, scores), -jnp.inf)
-        probabilities = jnp.where(starting, greedy_probabilities(turn, available), probabilities)
+        scores = jnp.where(observation.available, jnp.where(starting, turn, scores), -jnp.inf)
+        probabilities = jnp.where(
+            starting, greedy_probabilities(turn, observation.available), probabilities
+        )
         arm = arm_or_known(jnp.argmax(scores).astype(jnp.int32))
         ticket = NeuralLinearTicket(seen, arm, train_key)
         state = state._replace(pulls=count_pull(state.pulls, arm))

@@ -25,9 +25,8 @@ batches: unlike `neural_ucb` it does not repeat one arm until they do. Not when 
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.neural_confidence import (
     ConfidenceState,
     ConfidenceTicket,
@@ -74,12 +73,12 @@ def neural_ts(
     )
 
     def act(
-        key: Key, state: ConfidenceState, context: Array, available: Array
+        key: Key, state: ConfidenceState, observation: Observation
     ) -> tuple[Decision, ConfidenceState]:
         score_key, train_key = jax.random.split(key)
-        inputs = jnp.append(context, 1.0)
+        inputs = jnp.append(observation.context, 1.0)
         mean, deviation, squares = learner.predict(state, inputs)
-        arm, probabilities = best_score(score_key, mean, deviation, available)
+        arm, probabilities = best_score(score_key, mean, deviation, observation.available)
         information = count_gradient(state.information, squares, arm)
         ticket = ConfidenceTicket(inputs, arm, train_key)
         return Decision(arm, probabilities, ticket), state._replace(information=information)

@@ -27,9 +27,8 @@ forgets by then, but U never does, so nothing is explored again.
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.neural_confidence import (
     ConfidenceState,
@@ -76,12 +75,12 @@ def neural_ucb(
     )
 
     def act(
-        key: Key, state: ConfidenceState, context: Array, available: Array
+        key: Key, state: ConfidenceState, observation: Observation
     ) -> tuple[Decision, ConfidenceState]:
         arm_key, train_key = jax.random.split(key)
-        inputs = jnp.append(context, 1.0)
+        inputs = jnp.append(observation.context, 1.0)
         mean, deviation, squares = learner.predict(state, inputs)
-        probabilities = greedy_probabilities(mean + deviation, available)
+        probabilities = greedy_probabilities(mean + deviation, observation.available)
         arm = draw(arm_key, probabilities)
         information = count_gradient(state.information, squares, arm)
         ticket = ConfidenceTicket(inputs, arm, train_key)

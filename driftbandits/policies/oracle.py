@@ -17,7 +17,7 @@ It ignores the context.
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 
 
@@ -27,8 +27,8 @@ def oracle(spec: BanditSpec) -> Policy:
     def init(key: Key) -> Array:
         return jnp.zeros(0)
 
-    def act(key: Key, state: Array, means: Array, available: Array) -> tuple[Decision, Array]:
-        probabilities = greedy_probabilities(means, available)
+    def act(key: Key, state: Array, observation: Observation) -> tuple[Decision, Array]:
+        probabilities = greedy_probabilities(observation.context, observation.available)
         return Decision(draw(key, probabilities), probabilities, ()), state
 
     def learn(state: Array, ticket: tuple[()], reward: Array) -> Array:

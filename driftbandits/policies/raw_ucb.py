@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
 from driftbandits.numerics.windows import LONGEST, confidence
 
@@ -56,11 +56,9 @@ def raw_ucb(spec: BanditSpec, *, alpha: float = 1.4, longest: int | None = None)
     def init(key: Key) -> RawUcbState:
         return RawUcbState(jnp.zeros((spec.num_arms, size)), jnp.zeros(spec.num_arms, jnp.int32))
 
-    def act(
-        key: Key, state: RawUcbState, context: Array, available: Array
-    ) -> tuple[Decision, RawUcbState]:
+    def act(key: Key, state: RawUcbState, observation: Observation) -> tuple[Decision, RawUcbState]:
         index = lowest_bounds(state, confidence(alpha, spec.noise, state.pulls))
-        probabilities = greedy_probabilities(index, available)
+        probabilities = greedy_probabilities(index, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

@@ -26,7 +26,7 @@ import optax
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import (
     context_or_one,
     draw,
@@ -124,19 +124,19 @@ def recurrent(
         )
 
     def act(
-        key: Key, state: RecurrentState, context: Array, available: Array
+        key: Key, state: RecurrentState, observation: Observation
     ) -> tuple[Decision, RecurrentState]:
         dropout_key, arm_key = jax.random.split(key)
-        inputs = jnp.concatenate([context_or_one(context), state.last])
+        inputs = jnp.concatenate([context_or_one(observation.context), state.last])
         kept = dropout_masks(dropout_key, share_kept, state.hidden.shape)
         logits, new_hidden = forward(state.network, inputs, state.hidden, kept)
-        probabilities = softmax_probabilities(logits / temperature, available)
+        probabilities = softmax_probabilities(logits / temperature, observation.available)
         if epsilon is not None:
-            greedy = greedy_probabilities(probabilities, available)
-            probabilities = with_exploration(greedy, epsilon, available)
+            greedy = greedy_probabilities(probabilities, observation.available)
+            probabilities = with_exploration(greedy, epsilon, observation.available)
         arm = draw(arm_key, probabilities)
         ticket = RecurrentTicket(
-            inputs=inputs, hidden=state.hidden, kept=kept, arm=arm, available=available
+            inputs=inputs, hidden=state.hidden, kept=kept, arm=arm, available=observation.available
         )
         return Decision(arm, probabilities, ticket), state._replace(hidden=new_hidden)
 

@@ -34,7 +34,7 @@ import optax
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import context_or_one
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
 from driftbandits.numerics.networks import Affine, Gru, affine, gru, init_affine, init_gru
@@ -111,15 +111,15 @@ def recurrent_linear(
         )
 
     def act(
-        key: Key, state: RecurrentLinearState, context: Array, available: Array
+        key: Key, state: RecurrentLinearState, observation: Observation
     ) -> tuple[Decision, RecurrentLinearState]:
-        now = jnp.concatenate([context_or_one(context), state.last])
+        now = jnp.concatenate([context_or_one(observation.context), state.last])
         seen = jnp.concatenate([state.inputs[1:], now[None]])
         filled = jnp.minimum(state.filled + 1, window)
         h = gru(state.network.layer, now, state.hidden[-1])
-        mean, spread = predict(state.posterior, features(h, context))
+        mean, spread = predict(state.posterior, features(h, observation.context))
         deviation = jnp.sqrt(variance * spread)
-        arm, probabilities = best_score(key, mean, deviation, available)
+        arm, probabilities = best_score(key, mean, deviation, observation.available)
         ticket = RecurrentLinearTicket(seen, state.hidden[0], filled, arm)
         moved = jnp.concatenate([state.hidden[1:], h[None]])
         state = state._replace(inputs=seen, hidden=moved, filled=filled)

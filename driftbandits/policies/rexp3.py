@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.exp3 import (
     Exp3Ticket,
     check_gamma,
@@ -77,11 +77,9 @@ def rexp3(
     def init(key: Key) -> Rexp3State:
         return Rexp3State(jnp.zeros(spec.num_arms), jnp.int32(0), jnp.int32(length))
 
-    def act(
-        key: Key, state: Rexp3State, context: Array, available: Array
-    ) -> tuple[Decision, Rexp3State]:
+    def act(key: Key, state: Rexp3State, observation: Observation) -> tuple[Decision, Rexp3State]:
         state = next_batch(state, length)
-        decision = choose_by_weight(key, state.log_weights, rate, available)
+        decision = choose_by_weight(key, state.log_weights, rate, observation.available)
         ticket = Rexp3Ticket(decision.ticket, state.batch)
         return decision._replace(ticket=ticket), state._replace(left=state.left - 1)
 

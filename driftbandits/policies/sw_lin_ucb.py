@@ -36,7 +36,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
 from driftbandits.numerics.ellipsoid import check_width, reward_width
 from driftbandits.numerics.linear import LinearPosterior, predict, prior
@@ -87,11 +87,11 @@ def sw_lin_ucb(
         return SwLinUcbState(empty_memory(size, dim), no_sums(spec.num_arms, dim), posterior)
 
     def act(
-        key: Key, state: SwLinUcbState, context: Array, available: Array
+        key: Key, state: SwLinUcbState, observation: Observation
     ) -> tuple[Decision, SwLinUcbState]:
-        features = jnp.append(context, 1.0)
+        features = jnp.append(observation.context, 1.0)
         mean, spread = predict(state.posterior, features)
-        probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), available)
+        probabilities = greedy_probabilities(mean + width * jnp.sqrt(spread), observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, SwLinUcbTicket(features, arm)), state
 

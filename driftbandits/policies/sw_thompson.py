@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 from driftbandits.numerics.horizon import usual_window
 
@@ -62,9 +62,9 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
         return SwThompsonState(jnp.full(size, EMPTY, jnp.int32), nothing, nothing, jnp.int32(0))
 
     def act(
-        key: Key, state: SwThompsonState, context: Array, available: Array
+        key: Key, state: SwThompsonState, observation: Observation
     ) -> tuple[Decision, SwThompsonState]:
-        decision = choose_arm(key, state.wins, state.losses, available)
+        decision = choose_arm(key, state.wins, state.losses, observation.available)
         ticket = WindowToss(decision.ticket, state.time)
         return decision._replace(ticket=ticket), make_room(state)
 

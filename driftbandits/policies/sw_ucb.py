@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.horizon import usual_window
 
@@ -69,13 +69,13 @@ def sw_ucb(
             lap=nothing,
         )
 
-    def act(
-        key: Key, state: SwUcbState, context: Array, available: Array
-    ) -> tuple[Decision, SwUcbState]:
+    def act(key: Key, state: SwUcbState, observation: Observation) -> tuple[Decision, SwUcbState]:
         pulls = state.pulls
         held = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)  # min(t, window)
         index = state.sums / pulls + scale * jnp.sqrt(xi * jnp.log(held) / pulls)
-        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, index), available)
+        probabilities = greedy_probabilities(
+            jnp.where(pulls == 0, jnp.inf, index), observation.available
+        )
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
 from driftbandits.numerics.windows import Windows, empty_windows, remember
 
@@ -54,14 +54,12 @@ def swa(spec: BanditSpec, *, alpha: float = 0.2, doubling: bool = False) -> Poli
         empty = empty_windows(spec.num_arms, max(windows))
         return SwaState(empty, jnp.zeros(spec.num_arms), jnp.int32(0), lengths[0])
 
-    def act(
-        key: Key, state: SwaState, context: Array, available: Array
-    ) -> tuple[Decision, SwaState]:
+    def act(key: Key, state: SwaState, observation: Observation) -> tuple[Decision, SwaState]:
         pulls = state.windows.pulls
         warming_up = pulls < sizes[state.epoch]
         turn = -pulls.astype(jnp.float32)
-        scores = jnp.where((warming_up & available).any(), turn, state.sums)
-        probabilities = greedy_probabilities(scores, available)
+        scores = jnp.where((warming_up & observation.available).any(), turn, state.sums)
+        probabilities = greedy_probabilities(scores, observation.available)
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

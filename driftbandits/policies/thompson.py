@@ -19,7 +19,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 
 
@@ -36,9 +36,9 @@ def thompson(spec: BanditSpec) -> Policy:
         return ThompsonState(nothing, nothing)
 
     def act(
-        key: Key, state: ThompsonState, context: Array, available: Array
+        key: Key, state: ThompsonState, observation: Observation
     ) -> tuple[Decision, ThompsonState]:
-        return choose_arm(key, *state, available), state
+        return choose_arm(key, *state, observation.available), state
 
     def learn(state: ThompsonState, toss: Toss, reward: Array) -> ThompsonState:
         pulled = jnp.arange(spec.num_arms) == toss.arm

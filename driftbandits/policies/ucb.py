@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
 
 
@@ -41,13 +41,13 @@ def ucb(spec: BanditSpec, *, scale: float | None = None) -> Policy:
     def init(key: Key) -> UcbState:
         return UcbState(jnp.zeros(spec.num_arms, jnp.int32), jnp.zeros(spec.num_arms))
 
-    def act(
-        key: Key, state: UcbState, context: Array, available: Array
-    ) -> tuple[Decision, UcbState]:
+    def act(key: Key, state: UcbState, observation: Observation) -> tuple[Decision, UcbState]:
         pulls = state.pulls
         time = jnp.maximum(jnp.sum(pulls), 1).astype(jnp.float32)
         index = state.sums / pulls + scale * jnp.sqrt(2 * jnp.log(time) / pulls)
-        probabilities = greedy_probabilities(jnp.where(pulls == 0, jnp.inf, index), available)
+        probabilities = greedy_probabilities(
+            jnp.where(pulls == 0, jnp.inf, index), observation.available
+        )
         arm = draw(key, probabilities)
         return Decision(arm, probabilities, arm), state
 

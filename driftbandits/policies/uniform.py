@@ -10,7 +10,7 @@ It ignores the context.
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, uniform_probabilities
 
 
@@ -20,8 +20,8 @@ def uniform(spec: BanditSpec) -> Policy:
     def init(key: Key) -> Array:
         return jnp.zeros(0)
 
-    def act(key: Key, state: Array, context: Array, available: Array) -> tuple[Decision, Array]:
-        probabilities = uniform_probabilities(available)
+    def act(key: Key, state: Array, observation: Observation) -> tuple[Decision, Array]:
+        probabilities = uniform_probabilities(observation.available)
         return Decision(draw(key, probabilities), probabilities, ()), state
 
     def learn(state: Array, ticket: tuple[()], reward: Array) -> Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import Environment, Key, Policy, PyTree, State
+from driftbandits.core import Environment, Key, Policy, PyTree, State, blank_observation
 
 NONE = -1
 
@@ -33,8 +33,8 @@ def nothing_waiting(policy: Policy, environment: Environment, key: Key) -> Waiti
     if environment.delay is None:
         return None
     spec, slots = environment.spec, environment.delay.longest + 1
-    seen = jnp.zeros(spec.num_arms if policy.sees_means else spec.context_dim)
-    example = policy.act(key, policy.init(key), seen, jnp.ones(spec.num_arms, bool))[0].ticket
+    size = spec.num_arms if policy.sees_means else spec.context_dim
+    example = policy.act(key, policy.init(key), blank_observation(spec, size))[0].ticket
     tickets = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), example)
     empty = jnp.full(slots, NONE, jnp.int32)
     return Waiting(

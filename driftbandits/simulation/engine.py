@@ -346,10 +346,10 @@ def take_step(
     world, policy_state, waiting = states
     step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys.steps, time)  # in one kernel
     observe_key, rewards_key, policy_key = step_keys
-    context, available = environment.observe(observe_key, world)
-    rewards = environment.rewards(rewards_key, world, context)
-    seen = rewards.mean if policy.sees_means else context
-    decision, policy_state = policy.act(policy_key, policy_state, seen, available)
+    observation = environment.observe(observe_key, world)
+    rewards = environment.rewards(rewards_key, world, observation.context)
+    shown = observation._replace(context=rewards.mean) if policy.sees_means else observation
+    decision, policy_state = policy.act(policy_key, policy_state, shown)
     arm, reward = decision.arm, pick(rewards.sampled, decision.arm)
     if environment.delay is None:
         policy_state = policy.learn(policy_state, decision.ticket, reward)
@@ -358,7 +358,7 @@ def take_step(
         waiting = add_waiting(waiting, time, delay, decision.ticket, reward)
         policy_state, waiting = learn_due(policy, policy_state, waiting, time)
     after = environment.advance(world, arm)
-    record = record_step(environment, world, after, rewards, available, arm)
+    record = record_step(environment, world, after, rewards, observation.available, arm)
     return (after, policy_state, waiting), record
 
 

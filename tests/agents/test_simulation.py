@@ -40,9 +40,9 @@ def world_of(environment: Environment) -> tuple[Any, Callable[..., Any], Callabl
 
     @jax.jit
     def look(world: Any, time: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        context, available = environment.observe(jax.random.fold_in(observing, time), world)
-        rewards = environment.rewards(jax.random.fold_in(paying, time), world, context)
-        return context, available, rewards.sampled
+        seen = environment.observe(jax.random.fold_in(observing, time), world)
+        rewards = environment.rewards(jax.random.fold_in(paying, time), world, seen.context)
+        return seen.context, seen.available, rewards.sampled
 
     return environment.init(keys.world_start[0]), look, jax.jit(environment.advance)
 

@@ -58,7 +58,7 @@ def step(choice: str, pulls: list[int]) -> tuple[object, object]:
 def test_shapes(choice: str) -> None:
     environment, state = step(choice, [])
     spec = environment.spec
-    context, available = environment.observe(jax.random.key(1), state)
+    context, available, _ = environment.observe(jax.random.key(1), state)
     sampled, mean = environment.rewards(jax.random.key(2), state, context)
     assert context.shape == (spec.context_dim,)
     assert available.shape == sampled.shape == mean.shape == (spec.num_arms,)
@@ -76,7 +76,7 @@ def test_shapes(choice: str) -> None:
 @each_choice
 def test_sampled_rewards_have_the_stated_mean(choice: str) -> None:
     environment, state = step(choice, [1, 1, 1])
-    context, _ = environment.observe(jax.random.key(1), state)
+    context = environment.observe(jax.random.key(1), state).context
     keys = jax.random.split(jax.random.key(3), 4000)
     sampled, mean = jax.vmap(lambda key: environment.rewards(key, state, context))(keys)
     np.testing.assert_array_equal(mean[0], mean[-1])

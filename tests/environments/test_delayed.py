@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec, InputError, Policy, build_environment, simulate
-from driftbandits.core import Decision, Environment
+from driftbandits import BanditSpec, InputError, Observation, Policy, build_environment, simulate
+from driftbandits.core import Decision, Environment, blank_observation
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies import build_policy
 from driftbandits.simulation.delays import Waiting, add_waiting, learn_due, nothing_waiting
@@ -22,8 +22,9 @@ def diary() -> Policy:
     def init(key: Any) -> tuple:
         return jnp.int32(0), jnp.full(STEPS, -1, jnp.int32), jnp.int32(0)
 
-    def act(key: Any, state: tuple, context: Any, available: Any) -> tuple:
+    def act(key: Any, state: tuple, observation: Observation) -> tuple:
         time, pages, told = state
+        available = observation.available
         probabilities = available / available.sum()
         return Decision(time % available.size, probabilities, time), (time + 1, pages, told)
 
@@ -42,7 +43,9 @@ def told_at(environment: Environment, delays: np.ndarray) -> list[list[int]]:
 
     @jax.jit
     def step(policy_state: Any, waiting: Waiting, time: Any, delay: Any) -> tuple:
-        decision, policy_state = policy.act(None, policy_state, jnp.zeros(0), jnp.ones(3, bool))
+        decision, policy_state = policy.act(
+            None, policy_state, Observation(jnp.zeros(0), jnp.ones(3, bool))
+        )
         waiting = add_waiting(waiting, time, delay, decision.ticket, jnp.float32(0))
         return learn_due(policy, policy_state, waiting, time)
 
@@ -90,9 +93,9 @@ def test_a_constant_delay_is_a_queue() -> None:
     )
     for time in range(horizon):
         seen, paid, acting = keys_at(time)
-        context, available = observe(seen, world)
-        rewards = pay(paid, world, context)
-        decision, policy_state = act(acting, policy_state, context, available)
+        observation = observe(seen, world)
+        rewards = pay(paid, world, observation.context)
+        decision, policy_state = act(acting, policy_state, observation)
         queue.append((decision.ticket, rewards.sampled[decision.arm]))
         if len(queue) > delay:
             policy_state = learn(policy_state, *queue.pop(0))
@@ -151,9 +154,8 @@ def test_tickets_of_every_shape_wait() -> None:
     policy = build_policy("neural_linear(hidden=4, memory=20)", spec)
     waiting = nothing_waiting(policy, environment, jax.random.key(0))
     shapes = jax.eval_shape(
-        policy.act, jax.random.key(0), policy.init(jax.random.key(0)),
-        jnp.zeros(spec.context_dim), jnp.ones(spec.num_arms, bool),
-    )[0].ticket  # fmt: skip
+        policy.act, jax.random.key(0), policy.init(jax.random.key(0)), blank_observation(spec)
+    )[0].ticket
     for ring, leaf in zip(jax.tree.leaves(waiting.tickets), jax.tree.leaves(shapes), strict=True):
         assert ring.shape == (4, *leaf.shape)
         assert ring.dtype == leaf.dtype

@@ -89,8 +89,8 @@ class Leader:
 def leader() -> Policy:
     """The same in JAX."""
 
-    def act(key, state, context, available):
-        scores = jnp.where(available, (state[0] + 1) / (state[1] + 2), -1)
+    def act(key, state, observation):
+        scores = jnp.where(observation.available, (state[0] + 1) / (state[1] + 2), -1)
         arm = jnp.argmax(scores).astype(jnp.int32)
         return Decision(arm, jnp.arange(10) == arm, arm), state
 

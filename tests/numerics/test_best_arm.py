@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandits import BanditSpec, build_policy
+from driftbandits import BanditSpec, Observation, build_policy
 from driftbandits.numerics.best_arm import best_score_probabilities
 from driftbandits.numerics.beta import best_bernoulli_probabilities
 
@@ -85,7 +85,9 @@ def test_narrow_bernoulli_arms_are_drawn_as_often_as_their_probabilities_say() -
     counts = jnp.full(2, 1_000_000), jnp.zeros(2, jnp.int32)
     state = policy.init(jax.random.key(0))._replace(wins=counts[0], losses=counts[1])
     keys = jax.random.split(jax.random.key(1), 20_000)
-    decide = jax.jit(jax.vmap(lambda k: policy.act(k, state, jnp.zeros(0), jnp.ones(2, bool))[0]))
+    decide = jax.jit(
+        jax.vmap(lambda k: policy.act(k, state, Observation(jnp.zeros(0), jnp.ones(2, bool)))[0])
+    )
     decisions = decide(keys)
     np.testing.assert_allclose(decisions.probabilities[0], [0.5, 0.5], atol=1e-4)
     assert float(decisions.arm.mean()) == pytest.approx(0.5, abs=4 * 0.5 / len(keys) ** 0.5)

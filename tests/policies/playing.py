@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftbandits import BanditSpec, build_policy
+from driftbandits import BanditSpec, Observation, build_policy
 
 STEPS = 1500
 HORIZON = 2000
@@ -60,7 +60,7 @@ def compiled_game(name: str, spec: BanditSpec, probabilities: bool) -> Callable:
         def step(carry: Any, now: Any) -> tuple[Any, Game]:
             state, last, streak = carry
             key, payoffs, available, context = now
-            decision, after = policy.act(key, state, context, available)
+            decision, after = policy.act(key, state, Observation(context, available))
             streak = jnp.where(decision.arm == last, streak + 1, 1)
             reward = jnp.where(streak > limit, 0, payoffs[decision.arm])
             learned = policy.learn(after, decision.ticket, reward)
@@ -101,7 +101,7 @@ def decide_again(
 ) -> Any:
     """The decision of step t, with its probabilities."""
     _, act, _ = compiled(name, spec)
-    decision, _ = act(key_of(t), game.state(t), context, available)
+    decision, _ = act(key_of(t), game.state(t), Observation(context, available))
     assert decision.arm == game.arms[t]
     return decision
 

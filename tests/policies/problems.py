@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftbandits import POLICIES, BanditSpec, Decision, Policy
+from driftbandits import POLICIES, BanditSpec, Decision, Observation, Policy
 from driftbandits.catalogue import IGNORES
 
 FREE = BanditSpec(num_arms=4, horizon=300)
@@ -68,7 +68,7 @@ def experienced(name: str, problem: str, steps: int = 50) -> tuple[object, list[
     for step in range(steps):
         mask = random_mask(generator, case.spec.num_arms)
         context = seen_by(case.policy, case.spec, generator)
-        decision, state = case.act(jax.random.key(step), state, context, mask)
+        decision, state = case.act(jax.random.key(step), state, Observation(context, mask))
         assert mask[int(decision.arm)], f"{name} pulled an arm that is not available"
         state = case.learn(state, decision.ticket, np.float32(generator.random() < 0.5))
         decisions.append(decision)
@@ -90,14 +90,15 @@ def vmapped(name: str, problem: str) -> Vmapped:
     case = compiled(name, problem)
     state, _ = experienced(name, problem)
 
-    def act(keys: jax.Array, state: object, context: jax.Array, available: jax.Array) -> object:
-        made = jax.vmap(case.policy.act, (0, None, None, None))(keys, state, context, available)
+    def act(keys: jax.Array, state: object, observation: Observation) -> object:
+        made = jax.vmap(case.policy.act, (0, None, None))(keys, state, observation)
         first = jax.tree.map(lambda leaf: leaf[:COPIES], made)
         return made[0].arm, made[0].probabilities, first
 
     keys = jax.random.split(jax.random.key(7), DRAWS)
     context = seen_by(case.policy, case.spec, np.random.default_rng(5))
-    acted = jax.jit(act).lower(keys, state, context, np.ones(case.spec.num_arms, bool))
+    observation = Observation(context, np.ones(case.spec.num_arms, bool))
+    acted = jax.jit(act).lower(keys, state, observation)
     decision, after = acted.out_info[2]
     learn = jax.jit(jax.vmap(case.policy.learn, (0, 0, None)))
     return Vmapped(acted, learn.lower(after, decision.ticket, np.float32(0)))

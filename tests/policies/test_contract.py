@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import driftbandits
-from driftbandits import POLICIES, BanditSpec, InputError, build_policy
+from driftbandits import POLICIES, BanditSpec, InputError, Observation, build_policy
 from driftbandits.choice import settings_of
 from tests.conftest import SOAK
 from tests.policies.problems import (
@@ -68,9 +68,11 @@ def test_context_is_looked_at_or_the_text_says_that_it_is_not(name: str) -> None
     generator = np.random.default_rng(9)
     everything = np.ones(case.spec.num_arms, bool)
     each = [
-        case.act(jax.random.key(0), state, seen_by(case.policy, case.spec, generator), everything)[
-            0
-        ].probabilities
+        case.act(
+            jax.random.key(0),
+            state,
+            Observation(seen_by(case.policy, case.spec, generator), everything),
+        )[0].probabilities
         for _ in range(20)
     ]
     ignored = all(np.array_equal(one, each[0]) for one in each)
@@ -105,7 +107,7 @@ def test_the_only_arm_left_is_pulled(name: str, problem: str) -> None:
     for arm in range(case.spec.num_arms):
         only = np.arange(case.spec.num_arms) == arm
         for start in (state, case.init(jax.random.key(1))):
-            decision, _ = case.act(jax.random.key(arm), start, context, only)
+            decision, _ = case.act(jax.random.key(arm), start, Observation(context, only))
             assert decision.arm == arm
             np.testing.assert_allclose(decision.probabilities, only, atol=1e-6)
 
@@ -118,7 +120,10 @@ def test_no_arm_left_is_refused(name: str, problem: str) -> None:
     nothing = np.zeros(case.spec.num_arms, bool)  # known while the rest is traced: none compiled
     with pytest.raises(InputError, match="available must be true for at least one arm"):
         jax.eval_shape(
-            lambda *args: case.policy.act(*args, nothing), jax.random.key(0), state, context
+            lambda key, state, context: case.policy.act(key, state, Observation(context, nothing)),
+            jax.random.key(0),
+            state,
+            context,
         )
 
 
@@ -130,7 +135,7 @@ def test_one_arm_is_a_problem_too(name: str, problem: str) -> None:
 
     @jax.jit
     def pull(key: jax.Array) -> object:
-        decision, state = policy.act(key, policy.init(key), context, jnp.ones(1, bool))
+        decision, state = policy.act(key, policy.init(key), Observation(context, jnp.ones(1, bool)))
         return decision, policy.learn(state, decision.ticket, jnp.float32(1))
 
     decision, _ = pull(jax.random.key(1))
@@ -152,8 +157,8 @@ def test_same_key_same_result(name: str, problem: str) -> None:
     state, _ = experienced(name, problem)
     context = seen_by(case.policy, case.spec, np.random.default_rng(3))
     everything = np.ones(case.spec.num_arms, bool)
-    first = case.act(jax.random.key(5), state, context, everything)
-    second = case.act(jax.random.key(5), state, context, everything)
+    first = case.act(jax.random.key(5), state, Observation(context, everything))
+    second = case.act(jax.random.key(5), state, Observation(context, everything))
     assert_same_tree(first, second)
     learned = [case.learn(first[1], first[0].ticket, np.float32(1)) for _ in range(2)]
     assert_same_tree(*learned)
@@ -164,7 +169,7 @@ def test_jit_equals_plain(name: str, problem: str) -> None:
     case = compiled(name, problem)
     state, _ = experienced(name, problem)
     context = seen_by(case.policy, case.spec, np.random.default_rng(4))
-    args = jax.random.key(6), state, context, np.ones(case.spec.num_arms, bool)
+    args = jax.random.key(6), state, Observation(context, np.ones(case.spec.num_arms, bool))
     fast, plain = case.act(*args), case.policy.act(*args)
     assert_same_tree(fast, plain, exactly=False)
     reward = np.float32(1)
@@ -180,10 +185,10 @@ def test_vmap_equals_loop(name: str, problem: str) -> None:
     keys = jax.random.split(jax.random.key(7), DRAWS)
     context = seen_by(case.policy, case.spec, np.random.default_rng(5))
     everything, reward = np.ones(case.spec.num_arms, bool), np.float32(0)
-    decisions, states = act(keys, state, context, everything)[2]
+    decisions, states = act(keys, state, Observation(context, everything))[2]
     together = decisions, learn(states, decisions.ticket, reward)
     for index in range(COPIES):
-        decision, after = case.act(keys[index], state, context, everything)
+        decision, after = case.act(keys[index], state, Observation(context, everything))
         alone = decision, case.learn(after, decision.ticket, reward)
         assert_same_tree(jax.tree.map(lambda x, i=index: x[i], together), alone, exactly=False)
 
@@ -203,7 +208,9 @@ def test_frequencies_match_probabilities(name: str, problem: str) -> None:
     context = seen_by(case.policy, case.spec, np.random.default_rng(6))
     mask = np.arange(case.spec.num_arms) != 1
     keys = jax.random.split(jax.random.key(8), DRAWS)
-    arms, drawn_from, _ = compiled_vmapped(name, problem)[0](keys, state, context, mask)
+    arms, drawn_from, _ = compiled_vmapped(name, problem)[0](
+        keys, state, Observation(context, mask)
+    )
     # They may depend on the key (dropout masks do), so their mean over the draws is what counts.
     probabilities = np.asarray(drawn_from, float).mean(axis=0)
     frequencies = np.bincount(np.asarray(arms), minlength=case.spec.num_arms) / DRAWS
@@ -220,9 +227,9 @@ def test_state_survives_saving(name: str, problem: str, tmp_path: Path) -> None:
     with np.load(tmp_path / "state.npz") as file:
         loaded = jax.tree.unflatten(tree, [jnp.asarray(file[key]) for key in file.files])
     context = seen_by(case.policy, case.spec, np.random.default_rng(7))
-    args = context, np.ones(case.spec.num_arms, bool)
-    before = case.act(jax.random.key(9), state, *args)
-    assert_same_tree(before, case.act(jax.random.key(9), loaded, *args))
+    observation = Observation(context, np.ones(case.spec.num_arms, bool))
+    before = case.act(jax.random.key(9), state, observation)
+    assert_same_tree(before, case.act(jax.random.key(9), loaded, observation))
 
 
 @each_case
@@ -234,11 +241,11 @@ def test_late_lost_and_reordered_rewards_do_no_harm(name: str, problem: str) -> 
     tickets = []
     for step in range(6):
         context = seen_by(case.policy, case.spec, generator)
-        decision, state = case.act(jax.random.key(step), state, context, everything)
+        decision, state = case.act(jax.random.key(step), state, Observation(context, everything))
         tickets.append(decision.ticket)
     for ticket in (tickets[5], tickets[1], tickets[3]):
         state = case.learn(state, ticket, np.float32(1))
-    decision, _ = case.act(jax.random.key(99), state, context, everything)
+    decision, _ = case.act(jax.random.key(99), state, Observation(context, everything))
     assert np.isfinite(decision.probabilities).all()
     assert 0 <= decision.arm < case.spec.num_arms
 

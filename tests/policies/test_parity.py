@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec
+from driftbandits import BanditSpec, Observation
 from driftbandits.numerics.bernoulli_thompson import sample_log_odds
 from tests.policies.playing import (
     HORIZON,
@@ -146,8 +146,8 @@ def arms_and_probabilities(key: Any, state: Any, inputs: Any) -> tuple[Any, Any]
     """The arms of 4000 decisions, and the probabilities that one of them tells."""
     act = compiled(*NEURAL_LINEAR)[1]
     keys = jax.random.split(key, 4000)
-    arms = jax.vmap(lambda key: act(key, state, inputs, np.ones(3, bool))[0].arm)(keys)
-    return arms, act(keys[0], state, inputs, np.ones(3, bool))[0].probabilities
+    arms = jax.vmap(lambda key: act(key, state, Observation(inputs, np.ones(3, bool)))[0].arm)(keys)
+    return arms, act(keys[0], state, Observation(inputs, np.ones(3, bool)))[0].probabilities
 
 
 @pytest.mark.parametrize("t", [12, 80, 400, 700])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from driftbandits.policies.bandit_over_bandit import choose_window, geometric_windows
 from tests.policies.playing import (
     HORIZON,
@@ -239,10 +239,10 @@ def test_a_late_reward_is_credited_to_the_window_of_its_decision() -> None:
     init, act, learn = compiled(name, BanditSpec(NUM_ARMS, 0, HORIZON))
     state, everything = init(jax.random.key(0)), np.ones(NUM_ARMS, bool)
     nothing = np.zeros(0, np.float32)
-    decision, state = act(jax.random.key(1), state, nothing, everything)
+    decision, state = act(jax.random.key(1), state, Observation(nothing, everything))
     late = decision.ticket
     for seed in range(2, 9):
-        decision, state = act(jax.random.key(seed), state, nothing, everything)
+        decision, state = act(jax.random.key(seed), state, Observation(nothing, everything))
     assert decision.ticket.chosen != late.chosen
     before, after = state.master.logits, learn(state, late, np.float32(1)).master.logits
     assert np.flatnonzero(np.asarray(after != before)).tolist() == [int(late.chosen)]

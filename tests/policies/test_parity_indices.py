@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from driftbandits.numerics.kl import upper_score
 from tests.policies.playing import (
     HORIZON,
@@ -135,7 +135,7 @@ def test_d_ucb_forgets_an_arm_in_the_end() -> None:
     for _ in range(200):
         for arm in (0, 2, 3, 4):
             state = learn(state, np.int32(arm), np.float32(1))
-    decision, _ = act(KEY, state, np.zeros(0, np.float32), np.ones(5, bool))
+    decision, _ = act(KEY, state, Observation(np.zeros(0, np.float32), np.ones(5, bool)))
     assert decision.arm == 1
     assert np.asarray(decision.probabilities).tolist() == [0, 1, 0, 0, 0]
 
@@ -162,7 +162,7 @@ def test_late_rewards_count_from_their_arrival(name: str) -> None:
     init, act, learn = compiled(name, SPEC)
     state, waiting = init(KEY), []
     for t in range(300):
-        decision, state = act(key_of(t), state, np.zeros(0, np.float32), masks[t])
+        decision, state = act(key_of(t), state, Observation(np.zeros(0, np.float32), masks[t]))
         probabilities, mine = twin.choose(masks[t]), np.asarray(decision.probabilities)
         assert np.abs(mine - probabilities).max() < 1e-6, f"step {t}: {mine}, not {probabilities}"
         waiting.append((decision, rewards[t, decision.arm]))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from tests.policies.playing import (
     HORIZON,
     KEY,
@@ -152,7 +152,7 @@ def test_d_lin_ts_comes_back_to_the_prior():
     """All other arms fade while one is pulled."""
     init, act, learn = compiled("d_lin_ts(discount=0.9)", WHEEL)
     start = init(KEY)
-    ticket = act(KEY, start, np.float32([0.5, -0.5]), np.ones(5, bool))[0].ticket
+    ticket = act(KEY, start, Observation(np.float32([0.5, -0.5]), np.ones(5, bool)))[0].ticket
     once = learn(start, ticket._replace(arm=np.int32(3)), np.float32(50))
     faded = once
     for _ in range(200):
@@ -169,7 +169,7 @@ def test_the_sums_of_a_window_do_not_drift(window):
     """Over 20 windows, while arms come and go; all but one reward of an arm have just gone."""
     spec = BanditSpec(3, 2, reward_range=(0.0, 50.0))
     init, act, learn = compiled(f"sw_lin_ucb(window={window})", spec)
-    ticket = act(KEY, init(KEY), np.zeros(2, np.float32), np.ones(3, bool))[0].ticket
+    ticket = act(KEY, init(KEY), Observation(np.zeros(2, np.float32), np.ones(3, bool)))[0].ticket
     steps = 21 * window - 1
 
     def step(state, t):

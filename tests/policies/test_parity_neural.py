@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from tests.policies.playing import (
     STEPS,
     Game,
@@ -189,10 +189,12 @@ def test_recurrent_linear_learns_a_late_reward_where_it_belongs() -> None:
     init, act, learn = compiled(f"recurrent_linear({RECURRENT}discount=1.0)", WHEEL)
     everything = np.ones(3, bool)
     state = init(jax.random.key(0))
-    early, state = act(jax.random.key(1), state, np.float32([0.3, -0.6]), everything)
+    early, state = act(jax.random.key(1), state, Observation(np.float32([0.3, -0.6]), everything))
     at_once = learn(state, early.ticket, 40.0)
     for t in range(WINDOW + 2):
-        _, state = act(jax.random.key(t), state, np.float32([-0.5, 0.1 * t]), everything)
+        _, state = act(
+            jax.random.key(t), state, Observation(np.float32([-0.5, 0.1 * t]), everything)
+        )
     late = learn(state, early.ticket, 40.0)
     for mine, theirs in zip(
         jax.tree.leaves((at_once.network, at_once.posterior)),

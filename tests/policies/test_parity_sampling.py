@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from driftbandits.numerics.bernoulli_thompson import sample_log_odds
 from tests.numerics.test_best_arm import truth
 from tests.policies.playing import (
@@ -185,7 +185,7 @@ def test_gaussian_posterior_widens_back_to_the_prior() -> None:
     last = play(name, spec, rewards, masks, probabilities=False).state(-1)
     assert last.weights[0] < 1e-10 < 1 < last.weights[1:].max()
     _, act, _ = compiled(name, spec)
-    decision, _ = act(KEY, last, NO_CONTEXT, ALL)
+    decision, _ = act(KEY, last, Observation(NO_CONTEXT, ALL))
     assert 0.2 < decision.probabilities[0] < 0.5  # P(N(0.5, 1) > 0.9) = 0.34
 
 
@@ -234,13 +234,15 @@ def test_weights_never_overflow(name: str) -> None:
     policy = build_policy(name, BanditSpec(5, 0, 300_000))
 
     def pull(t: Any, state: Any) -> Any:
-        decision, state = policy.act(jax.random.fold_in(KEY, t), state, NO_CONTEXT, ALL)
+        decision, state = policy.act(
+            jax.random.fold_in(KEY, t), state, Observation(NO_CONTEXT, ALL)
+        )
         return policy.learn(state, decision.ticket, jnp.where(decision.arm == 2, 1.0, 0.0))
 
     @jax.jit
     def last_probabilities() -> Any:
         state = jax.lax.fori_loop(0, 300_000, pull, policy.init(KEY))
-        return policy.act(KEY, state, NO_CONTEXT, ALL)[0].probabilities
+        return policy.act(KEY, state, Observation(NO_CONTEXT, ALL))[0].probabilities
 
     np.testing.assert_allclose(last_probabilities(), [0.06, 0.06, 0.76, 0.06, 0.06], atol=1e-3)
 
@@ -250,7 +252,7 @@ def decided(name: str, steps: int) -> tuple[Any, list[Any], Any]:
     init, act, learn = compiled(name, BanditSpec(5, 0, HORIZON))
     state, tickets = init(KEY), []
     for t in range(steps):
-        decision, state = act(key_of(t), state, NO_CONTEXT, ALL)
+        decision, state = act(key_of(t), state, Observation(NO_CONTEXT, ALL))
         tickets.append(decision.ticket)
     return state, tickets, learn
 
@@ -289,7 +291,7 @@ def test_rewards_that_come_after_the_window_do_not_count() -> None:
     np.testing.assert_array_equal(state.wins, expected)
     _, act, _ = compiled("sw_thompson(window=20)", BanditSpec(5, 0, HORIZON))
     for _ in range(40):
-        _, state = act(KEY, state, NO_CONTEXT, ALL)
+        _, state = act(KEY, state, Observation(NO_CONTEXT, ALL))
     assert not np.any([state.wins, state.losses]), "none is left, and none was taken off twice"
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import POLICIES, BanditSpec, Policy, build_policy
+from driftbandits import POLICIES, BanditSpec, Observation, Policy, build_policy
 from driftbandits.agents.ranges import ranges
 from driftbandits.agents.soundness import is_finite
 from driftbandits.simulation.compiling import jit
@@ -66,7 +66,9 @@ def game_of(policy: Policy, spec: BanditSpec, steps: int) -> Any:
             context = jax.random.uniform(context_key, (spec.context_dim,), minval=-1, maxval=1)
             means = 0.5 + 0.4 * SLOPES @ context if spec.context_dim else COINS
             shown = usual_or(poison.context, context, t == poison.when)
-            made, state = policy.act(own_key, state, shown, jnp.ones(spec.num_arms, bool))
+            made, state = policy.act(
+                own_key, state, Observation(shown, jnp.ones(spec.num_arms, bool))
+            )
             paid = 1.0 * (jax.random.uniform(reward_key, means.shape) < means)[made.arm]
             state = policy.learn(
                 state, made.ticket, usual_or(poison.reward, paid, t == poison.when)

@@ -18,7 +18,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import kstest
 
-from driftbandits import BanditSpec, Policy
+from driftbandits import BanditSpec, Observation, Policy
 from driftbandits.numerics.networks import affine, dropout_masks, gru
 
 # the package's attribute of this name is the factory
@@ -120,7 +120,7 @@ def run(case):
     def step(state, given):
         key, context, arm, reward = given
         available = jnp.ones(case.num_arms, bool)
-        decision, state = policy.act(key, state, context, available)
+        decision, state = policy.act(key, state, Observation(context, available))
         state = policy.learn(state, decision.ticket._replace(arm=arm), reward)
         squares = optax.tree.get(state.optimizer, "nu")
         return state, (state.network, squares, state.hidden, state.baseline)
@@ -198,7 +198,7 @@ def test_dropout_keeps_its_share_and_scales():
 def test_act_and_learn_share_the_dropout_masks():
     policy, state, context = small(dropout=0.5, temperature=2.0)
     available = AVAILABLE[1:]
-    decision, acted = policy.act(KEYS[1], state, context, available)
+    decision, acted = policy.act(KEYS[1], state, Observation(context, available))
     inputs, hidden, kept, arm, _ = decision.ticket
     assert set(np.unique(kept)) == {0, 2}
 
@@ -218,7 +218,7 @@ def test_act_and_learn_share_the_dropout_masks():
 
 def test_epsilon_takes_the_most_probable_arm_but_for_a_share():
     policy, state, context = small(dropout=0.0, epsilon=0.2)
-    decision, _ = policy.act(KEYS[1], state, context, np.ones(4, bool))
+    decision, _ = policy.act(KEYS[1], state, Observation(context, np.ones(4, bool)))
     logits, _ = jax.jit(module.forward)(state.network, context, state.hidden, np.ones((1, 8)))
     expected = 0.8 * np.eye(4)[np.argmax(logits)] + 0.2 / 4
     np.testing.assert_allclose(decision.probabilities, expected, rtol=1e-6)
@@ -235,12 +235,12 @@ def test_baseline_may_be_an_exponential_mean():
 def test_history_reaches_the_network():
     policy, state, context = small(dropout=0.0, history=True)
     available = np.ones(4, bool)
-    first, state = policy.act(KEYS[1], state, context, available)
+    first, state = policy.act(KEYS[1], state, Observation(context, available))
     np.testing.assert_array_equal(first.ticket.inputs, np.float32([0.4, -0.7, 0, 0, 0, 0, 0]))
     state = policy.learn(state, first.ticket._replace(arm=2), 0.9)
-    second, _ = policy.act(KEYS[1], state, context, available)
+    second, _ = policy.act(KEYS[1], state, Observation(context, available))
     np.testing.assert_array_equal(second.ticket.inputs, np.float32([0.4, -0.7, 0, 0, 1, 0, 0.9]))
     forgotten, _ = policy.act(
-        KEYS[1], state._replace(last=np.zeros(5, np.float32)), context, available
+        KEYS[1], state._replace(last=np.zeros(5, np.float32)), Observation(context, available)
     )
     assert not np.allclose(second.probabilities, forgotten.probabilities, rtol=1e-3)

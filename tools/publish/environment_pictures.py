@@ -57,9 +57,9 @@ def play(text: str, steps: int, seed: int, pulls: Sequence[int] = ONE_ARM) -> Co
     def step(state: object, at: tuple[Array, Array]) -> tuple[object, Course]:
         time, arm = at
         see, pay = jax.random.split(jax.random.fold_in(later, time))
-        context, available = environment.observe(see, state)
-        sampled, mean = environment.rewards(pay, state, context)
-        return environment.advance(state, arm), Course(mean, sampled, available)
+        observation = environment.observe(see, state)
+        sampled, mean = environment.rewards(pay, state, observation.context)
+        return environment.advance(state, arm), Course(mean, sampled, observation.available)
 
     _, course = jax.lax.scan(step, environment.init(start), (jnp.arange(steps), arms))
     return Course(*map(np.asarray, course))

@@ -16,7 +16,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
-from driftbandits import BanditSpec, build_policy
+from driftbandits import BanditSpec, Observation, build_policy
 from driftbandits.numerics.random_keys import key
 from driftbandits.policies.tracker.state import TrackerState
 from driftbandits.report.curves import apart, save, styled
@@ -66,7 +66,7 @@ def look() -> Seen:
 
     def step(state: TrackerState, time: Array) -> tuple[TrackerState, Seen]:
         own, world = jax.random.split(jax.random.fold_in(steps, time))
-        decision, state = policy.act(own, state, context, available)
+        decision, state = policy.act(own, state, Observation(context, available))
         mean = means_at(time)
         reward = mean[decision.arm] + NOISE * jax.random.normal(world)
         state = policy.learn(state, decision.ticket, reward)

@@ -39,7 +39,7 @@ from functools import partial
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Decision, Key, Policy
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.policies.tracker import step, tracks
 from driftbandits.policies.tracker.fourier import random_waves
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_state
@@ -120,15 +120,15 @@ def tracker(
         return start_state(constants, features, spec.num_arms, spec.context_dim)
 
     def act(
-        key: Key, state: TrackerState, context: Array, available: Array
+        key: Key, state: TrackerState, observation: Observation
     ) -> tuple[Decision, TrackerState]:
-        state, scaled = step.see_context(state, context)
+        state, scaled = step.see_context(state, observation.context)
         return step.decide(
             key,
             state,
             constants,
             step.features_of(state, scaled),
-            available,
+            observation.available,
             first_pulls=first_pulls,
             effect_prior=effect,
             randomness=scale_of_gaps,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec, build_policy
+from driftbandits import BanditSpec, Observation, build_policy
 from driftbandits.policies.tracker import seen_contexts, seen_rewards
 from driftbandits.policies.tracker.outliers import ENOUGH, LONGEST
 from tests.policies.playing import KEY
@@ -26,7 +26,9 @@ def game_of(policy, draw):
     def step(carry, t):
         key, state = carry
         context, means, rewards = draw(key, t)
-        decision, state = policy.act(jax.random.fold_in(key, t), state, context, means == means)
+        decision, state = policy.act(
+            jax.random.fold_in(key, t), state, Observation(context, means == means)
+        )
         state = policy.learn(state, decision.ticket, rewards[decision.arm])
         return (key, state), decision.arm == jnp.argmax(means)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from driftbandits import BanditSpec, InputError, build_policy
+from driftbandits import BanditSpec, InputError, Observation, build_policy
 from tests.policies import playing
 from tests.policies.playing import KEY, NO_CONTEXT, compiled, key_of
 
@@ -22,7 +22,9 @@ def played(name, spec, key, rewards, contexts, masks):
 
     def step(state, at):
         t, reward, context, available = at
-        decision, state = policy.act(jax.random.fold_in(key, t), state, context, available)
+        decision, state = policy.act(
+            jax.random.fold_in(key, t), state, Observation(context, available)
+        )
         state = policy.learn(state, decision.ticket, reward[decision.arm])
         return state, (decision.probabilities, decision.arm, decision.ticket.first_pull)
 
@@ -71,7 +73,7 @@ def test_arms_come_as_often_as_their_probabilities_say(dim):
     state, *_ = play("tracker", spec, noisy(rng), contexts)
     keys = jax.random.split(KEY, 20_000)
     act = build_policy("tracker(randomness=10)", spec).act
-    decide = jax.vmap(lambda key: act(key, state, contexts[0], np.ones(4, bool))[0])
+    decide = jax.vmap(lambda key: act(key, state, Observation(contexts[0], np.ones(4, bool)))[0])
     decisions = jax.jit(decide)(keys)
     probabilities = np.asarray(decisions.probabilities, float)[0]
     counts = np.bincount(decisions.arm, minlength=4)
@@ -144,12 +146,12 @@ def test_a_late_reward_is_learned_as_by_a_smoother(age, others):
     state, only = init(KEY), np.eye(2, dtype=bool)
     for reward in (3.0, 4.0, 2.5, 3.5):
         for arm in (0, 1):
-            decision, state = act(KEY, state, NO_CONTEXT, only[arm])
+            decision, state = act(KEY, state, Observation(NO_CONTEXT, only[arm]))
             state = learn(state, decision.ticket, np.float32(reward))
     mean, then = level(state, 0)
-    pulled, state = act(KEY, state, NO_CONTEXT, only[0])
+    pulled, state = act(KEY, state, Observation(NO_CONTEXT, only[0]))
     for _ in range(age):
-        decision, state = act(KEY, state, NO_CONTEXT, only[1])
+        decision, state = act(KEY, state, Observation(NO_CONTEXT, only[1]))
         if others:
             state = learn(state, decision.ticket, np.float32(3.0))
     state = learn(state, pulled.ticket, np.float32(5.0))
@@ -176,7 +178,7 @@ def test_tickets_may_be_learned_late_and_in_any_order(dim):
     state, tickets = init(KEY), []
     for t in range(300):
         context = rng.standard_normal(dim).astype(np.float32)
-        decision, state = act(key_of(t), state, context, np.ones(4, bool))
+        decision, state = act(key_of(t), state, Observation(context, np.ones(4, bool)))
         tickets.append(decision.ticket)
         while len(tickets) > 100 or (tickets and rng.random() < 0.5):
             ticket = tickets.pop(rng.integers(len(tickets)))
@@ -218,7 +220,7 @@ def test_a_limit_on_streaks_is_found():
     rng = np.random.default_rng(8)
     state, streak, last, lengths = init(KEY), 0, None, []
     for t in range(400):
-        decision, state = act(key_of(t), state, NO_CONTEXT, np.ones(2, bool))
+        decision, state = act(key_of(t), state, Observation(NO_CONTEXT, np.ones(2, bool)))
         arm = int(decision.arm)
         streak, last = (streak + 1 if arm == last else 1), arm
         reward = (0 if streak > 3 else 1 - 0.3 * (arm == 0)) + 0.1 * rng.standard_normal()
