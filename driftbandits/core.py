@@ -28,6 +28,7 @@ class BanditSpec(NamedTuple):
         reward_range: The lowest and the highest reward.
         noise: The sub-Gaussian constant of the rewards: 0.5 suits any reward between 0 and 1.
         arm_dim: The number of features of each arm. 0 means that arms have no features.
+        arms_change: Whether an arm may leave and another take its place.
 
     Example:
         ```python
@@ -44,6 +45,7 @@ class BanditSpec(NamedTuple):
     reward_range: tuple[float, float] = (0.0, 1.0)
     noise: float = 0.5  # sub-Gaussian constant of the rewards
     arm_dim: int = 0
+    arms_change: bool = False
 
 
 class Observation(NamedTuple):
@@ -54,6 +56,8 @@ class Observation(NamedTuple):
         available: Which arms can be pulled, as bool of shape `(num_arms,)`.
         arms: The features of each arm, as float32 of shape `(num_arms, arm_dim)`. None if the arms
             have no features.
+        arm_ids: Which arm is in each place, as int32 of shape `(num_arms,)`. Another number than
+            before means another arm. None if arms never change.
 
     Example:
         ```python
@@ -72,16 +76,19 @@ class Observation(NamedTuple):
     context: Array  # (context_dim,) float32
     available: Array  # (num_arms,) bool
     arms: Array | None = None  # (num_arms, arm_dim) float32; None if arm_dim is 0
+    arm_ids: Array | None = None  # (num_arms,) int32; None unless arms_change
 
 
 def blank_observation(spec: BanditSpec, context_dim: int | None = None) -> Observation:
     """An observation of zeros, for its shapes: NumPy's, which compile nothing."""
     size = spec.context_dim if context_dim is None else context_dim
     arms = np.zeros((spec.num_arms, spec.arm_dim), np.float32) if spec.arm_dim else None
+    ids = np.zeros(spec.num_arms, np.int32) if spec.arms_change else None
     return Observation(
         context=np.zeros(size, np.float32),  # type: ignore[arg-type]
         available=np.ones(spec.num_arms, bool),  # type: ignore[arg-type]
         arms=arms,  # type: ignore[arg-type]
+        arm_ids=ids,  # type: ignore[arg-type]
     )
 
 
@@ -132,6 +139,10 @@ class Policy(NamedTuple):
             decision, which is given by its ticket.
         sees_means: True for an oracle: the simulator then passes the true means of the arms in
             place of the context.
+        forget: What else there is to do when another arm takes a place. Where arms change,
+            `build_policy` puts the entries of a fresh state into every array that has one for each
+            arm. Before that, `forget(state, is_new)` can mend the rest of the state, such as a
+            window of past pulls. None if there is nothing to mend.
 
     Example:
         ```python
@@ -172,6 +183,7 @@ class Policy(NamedTuple):
     act: Callable[[Key, State, Observation], tuple[Decision, State]]
     learn: Callable[[State, PyTree, Array], State]
     sees_means: bool = False
+    forget: Callable[[State, Array], State] | None = None
 
 
 class Rewards(NamedTuple):

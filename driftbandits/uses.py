@@ -52,6 +52,7 @@ ENVIRONMENT_USES = (
             "rotating_wheel",
         ),
     ),
+    Use("Arms with features", ("shared_linear", "articles")),
     Use("Your data, or an adversary", ("table", "adversarial")),
     Use(
         "Transformations of any environment",

@@ -30,6 +30,8 @@ ENVIRONMENTS: Factories[Environment] = Factories(
         "following",
         "nonlinear",
         "sparse_linear",
+        "shared_linear",
+        "articles",
         "adversarial",
         "table",
     ],

@@ -74,7 +74,7 @@ def step_keys(keys: Keys, time: Array) -> tuple[Key, Key]:
 def observe(environment: Environment, world: State, keys: Keys, time: Array) -> Array:
     """The observation of one run, packed: context, available arms, means, features of the arms."""
     observe_key, rewards_key = step_keys(keys, time)
-    context, available, arms = environment.observe(observe_key, world)
+    context, available, arms, _ = environment.observe(observe_key, world)
     mean = environment.rewards(rewards_key, world, context).mean
     features = [] if arms is None else [arms.ravel()]
     return jnp.concatenate([context, available, mean, *features]).astype(jnp.float32)
@@ -162,4 +162,5 @@ class SteppedRuns:
         ends = np.cumsum([PAID, spec.context_dim, spec.num_arms, spec.num_arms])
         paid, context, available, mean, arms = np.split(np.array(packed), ends, axis=1)
         features = arms.reshape(len(arms), spec.num_arms, spec.arm_dim)
-        return StepResult(*paid.T, context, available > 0, mean, features)
+        reward, regret, delay = paid.T
+        return StepResult(reward, regret, delay, context, available > 0, mean, features)

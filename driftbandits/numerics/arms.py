@@ -85,6 +85,11 @@ def set_arm(values: Array, arm: Array, value: Array) -> Array:
     return jnp.where(chosen.reshape((-1,) + (1,) * (values.ndim - 1)), value, values)
 
 
+def without_new(arms: Array, is_new: Array) -> Array:
+    """Arms of past pulls, where those whose place has a new arm become -1, which is nobody."""
+    return jnp.where((arms >= 0) & is_new[arms], -1, arms)
+
+
 def count_pull(pulls: Array, arm: Array) -> Array:
     """The pulls of every arm after one more of this arm."""
     return pulls + (jnp.arange(pulls.size) == arm)

@@ -34,7 +34,7 @@ def reward_width(spec: BanditSpec) -> float:
 
 
 def radius_of(
-    spec: BanditSpec, delta: float | None, precision: float
+    spec: BanditSpec, delta: float | None, precision: float, dim: int | None = None
 ) -> Callable[[Array], Array | float]:
     """The radius as a function of n, with the width of the reward range as S; only S without delta.
 
@@ -42,10 +42,11 @@ def radius_of(
         spec: The problem.
         delta: Probability that the bound of an arm fails.
         precision: lambda.
+        dim: d; by default the dimension of the context plus 1.
     """
     norm = reward_width(spec)
     if delta is None:
         return lambda _: norm
-    dim = spec.context_dim + 1
+    dim = spec.context_dim + 1 if dim is None else dim
     least, bias, scale = 2 * math.log(1 / delta), math.sqrt(precision) * norm, precision * dim
     return lambda weight: bias + spec.noise * jnp.sqrt(least + dim * jnp.log1p(weight / scale))

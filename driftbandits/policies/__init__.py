@@ -1,10 +1,15 @@
 """The policies, by the names that the command line and experiment files use."""
 
+import inspect
 from functools import lru_cache
 
+from driftbandits import check
 from driftbandits.choice import construct, parse
 from driftbandits.core import BanditSpec, Policy
 from driftbandits.factories import Factories
+from driftbandits.numerics.new_arms import forgetting_old_arms
+
+REST = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 POLICIES: Factories[Policy] = Factories(
     __name__,
@@ -86,5 +91,19 @@ def build_policy(text: str, spec: BanditSpec) -> Policy:
 @lru_cache(maxsize=64)
 def built(text: str, spec: BanditSpec, version: int) -> Policy:
     """Built once per text, problem and version of the table's entry."""
-    policy: Policy = construct("policy", POLICIES, parse("policy", text), spec)
+    policy: Policy = checked(construct("policy", POLICIES, parse("policy", text), spec))
+    if not spec.arms_change:
+        return policy
+    one_more = spec._replace(num_arms=spec.num_arms + 1)
+    wider: Policy = construct("policy", POLICIES, parse("policy", text), one_more)
+    return forgetting_old_arms(policy, wider, spec.num_arms)
+
+
+def checked(policy: Policy) -> Policy:
+    """A policy whose `act` takes what it is handed; until 0.13 it took context and mask apart."""
+    given = list(inspect.signature(policy.act).parameters.values())
+    needed = [each.name for each in given if each.default is each.empty and each.kind not in REST]
+    if len(needed) > 3:
+        rule = "a function of key, state and observation, which has `context` and `available`"
+        check.fail("act", rule, f"act({', '.join(needed)})")
     return policy

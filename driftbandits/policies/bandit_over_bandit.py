@@ -33,7 +33,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
-from driftbandits.numerics.arms import draw, draw_place, greedy_probabilities
+from driftbandits.numerics.arms import draw, draw_place, greedy_probabilities, without_new
 from driftbandits.numerics.exp3 import check_gamma, exp3_gamma, normalised
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.indices import ucb_index
@@ -142,7 +142,11 @@ def bandit_over_bandit(
             recent=slide(state.recent, ticket.arm, gain, length),
         )
 
-    return Policy(init, act, learn)
+    def forget(state: BanditOverBanditState, is_new: Array) -> BanditOverBanditState:
+        arms = without_new(state.recent.arms, is_new)
+        return state._replace(recent=state.recent._replace(arms=arms))
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def geometric_windows(shortest: int, longest: int, count: int) -> list[int]:

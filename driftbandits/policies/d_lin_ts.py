@@ -7,7 +7,8 @@
 `age` is the number of rewards, of any arm, that came later. At every step the precisions and sums
 of all arms fade while the prior stays, so an arm that is not pulled becomes as uncertain as at the
 start. As in `lin_ts`, scores are sampled instead of the beta_k. Without a context z is the
-constant 1.
+constant 1. Where arms have features, all arms share one model of them (`deviation`), as in
+`lin_ts`.
 
 Paper: Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", with
 the weights of Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary
@@ -30,6 +31,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
+from driftbandits.numerics.hybrid import ridge_of, uses_features
+from driftbandits.numerics.hybrid_policy import fading_policy, sampled
 from driftbandits.numerics.linear import LEAST_SPREAD
 from driftbandits.numerics.ridge import Sums, add, faded, no_sums, solve
 from driftbandits.numerics.scores import best_score
@@ -41,7 +44,12 @@ class DLinTsTicket(NamedTuple):
 
 
 def d_lin_ts(
-    spec: BanditSpec, *, discount: float = 0.99, precision: float = 1.0, variance: float = 1.0
+    spec: BanditSpec,
+    *,
+    discount: float = 0.99,
+    precision: float = 1.0,
+    variance: float = 1.0,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Linear Thompson sampling that forgets at a steady rate.
 
@@ -49,9 +57,15 @@ def d_lin_ts(
         discount: Factor for old rewards at each new one.
         precision: Precision of the prior on each coefficient (the ridge).
         variance: Variance of the rewards around the linear model; scales the exploration.
+        deviation: Prior variance of an arm's own coefficients, in units of that of the coefficients
+            that all arms share, where arms have features. 0 means that arms with the same features
+            are the same; None ignores the features and learns each arm by itself.
     """
     check.probability(discount=discount)
     check.positive(precision=precision, variance=variance)
+    if uses_features(spec, deviation):
+        ridge = ridge_of(precision, deviation)
+        return fading_policy(spec, ridge, sampled(variance), discount=discount)
 
     def init(key: Key) -> Sums:
         return no_sums(spec.num_arms, spec.context_dim + 1)

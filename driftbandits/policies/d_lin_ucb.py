@@ -14,7 +14,8 @@ paper's radius, for each arm on its own:
 
 where d = dim(z), n = sum discount^(2 age) over the rewards of all arms, and noise is `spec.noise`.
 The default discount is the paper's 1 - (B / (d T))^(2/3). The variation B of the coefficients over
-the horizon T is unknown; we take 1. Without a context z is the constant 1.
+the horizon T is unknown; we take 1. Without a context z is the constant 1. Where arms have
+features, all arms share one model of them (`deviation`), as in `lin_ucb`, with the weights above.
 
 Paper: Russac, Vernade & Cappe (2019), "Weighted linear bandits for non-stationary environments".
 
@@ -37,6 +38,8 @@ from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.ellipsoid import check_width, radius_of
+from driftbandits.numerics.hybrid import dimension, ridge_of, uses_features
+from driftbandits.numerics.hybrid_policy import fading_policy, optimistic
 from driftbandits.numerics.linear import LEAST_SPREAD
 from driftbandits.numerics.ridge import Sums, add, faded, memory_length, no_sums, solve
 
@@ -59,6 +62,7 @@ def d_lin_ucb(
     alpha: float = 1.0,
     precision: float = 1.0,
     delta: float | None = None,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Linear upper confidence bounds that forget at a steady rate.
 
@@ -69,12 +73,19 @@ def d_lin_ucb(
         precision: Precision of the prior on each coefficient (the ridge).
         delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
             range.
+        deviation: Prior variance of an arm's own coefficients, in units of that of the coefficients
+            that all arms share, where arms have features. 0 means that arms with the same features
+            are the same; None ignores the features and learns each arm by itself.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     kept = 1 - 1 / memory_length(spec) if discount is None else discount
     check.probability(discount=kept)
-    radius = radius_of(spec, delta, precision)
     low = spec.reward_range[0]
+    if uses_features(spec, deviation):
+        ridge = ridge_of(precision, deviation)
+        wide = optimistic(alpha, radius_of(spec, delta, precision, dimension(spec, ridge)))
+        return fading_policy(spec, ridge, wide, discount=kept, low=low, with_squares=True)
+    radius = radius_of(spec, delta, precision)
 
     def init(key: Key) -> DLinUcbState:
         sums = no_sums(spec.num_arms, spec.context_dim + 1)

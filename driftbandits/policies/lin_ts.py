@@ -4,7 +4,9 @@
     P_k = precision * I + sum z z',  mu_k = P_k^-1 sum r z  over the pulls of arm k
 
 We sample scores instead of the beta_k: z' beta_k ~ N(z' mu_k, variance * z' P_k^-1 z), independent
-over the arms. Without a context z is the constant 1.
+over the arms. Without a context z is the constant 1. Where arms have features, all arms share one
+model of them, from which each arm deviates (`deviation`; see `lin_ucb`); the scores are sampled
+independently all the same, so that their probabilities are known exactly.
 
 Paper: Agrawal & Goyal (2013), "Thompson sampling for contextual bandits with linear payoffs", with
 one model per arm.
@@ -20,6 +22,8 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
+from driftbandits.numerics.hybrid import ridge_of, uses_features
+from driftbandits.numerics.hybrid_policy import fading_policy, sampled
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
 from driftbandits.numerics.scores import best_score
 
@@ -29,14 +33,25 @@ class LinTsTicket(NamedTuple):
     arm: Array  # () int32
 
 
-def lin_ts(spec: BanditSpec, *, precision: float = 1.0, variance: float = 1.0) -> Policy:
+def lin_ts(
+    spec: BanditSpec,
+    *,
+    precision: float = 1.0,
+    variance: float = 1.0,
+    deviation: float | None = 0.1,
+) -> Policy:
     """Linear Thompson sampling; it assumes that nothing drifts.
 
     Args:
         precision: Precision of the prior on each coefficient (the ridge).
         variance: Variance of the rewards around the linear model; scales the exploration.
+        deviation: Prior variance of an arm's own coefficients, in units of that of the coefficients
+            that all arms share, where arms have features. 0 means that arms with the same features
+            are the same; None ignores the features and learns each arm by itself.
     """
     check.positive(precision=precision, variance=variance)
+    if uses_features(spec, deviation):
+        return fading_policy(spec, ridge_of(precision, deviation), sampled(variance))
 
     def init(key: Key) -> LinearPosterior:
         return prior(spec.num_arms, spec.context_dim + 1, precision)

@@ -11,11 +11,13 @@ by the radius of the confidence ellipsoid, for each arm on its own:
     width * sqrt(precision) + noise * sqrt(2 ln(1 / delta) + d ln(1 + t / (precision * d)))
 
 where d = dim(z), t is the number of rewards of all arms, and noise is `spec.noise`. Without a
-context z is the constant 1.
+context z is the constant 1. Where arms have features, all arms share one model of them, from which
+each arm deviates: the paper's hybrid model (`deviation`).
 
 Paper: Li, Chu, Langford & Schapire (2010), "A contextual-bandit approach to personalized news
-article recommendation", with disjoint models. The radius is that of Abbasi-Yadkori, Pal &
-Szepesvari (2011), "Improved algorithms for linear stochastic bandits".
+article recommendation", with disjoint models or, on features of the arms, the hybrid one. The
+radius is that of Abbasi-Yadkori, Pal & Szepesvari (2011), "Improved algorithms for linear
+stochastic bandits".
 
 Differences from the paper: its features have no constant, and its rewards are clicks.
 
@@ -32,6 +34,8 @@ from jax import Array
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
 from driftbandits.numerics.ellipsoid import check_width, radius_of
+from driftbandits.numerics.hybrid import dimension, ridge_of, uses_features
+from driftbandits.numerics.hybrid_policy import fading_policy, optimistic
 from driftbandits.numerics.linear import LinearPosterior, predict, prior, update
 
 
@@ -46,7 +50,12 @@ class LinUcbTicket(NamedTuple):
 
 
 def lin_ucb(
-    spec: BanditSpec, *, alpha: float = 1.0, precision: float = 1.0, delta: float | None = None
+    spec: BanditSpec,
+    *,
+    alpha: float = 1.0,
+    precision: float = 1.0,
+    delta: float | None = None,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Linear upper confidence bounds; it assumes that nothing drifts.
 
@@ -55,10 +64,17 @@ def lin_ucb(
         precision: Precision of the prior on each coefficient (the ridge).
         delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
             range.
+        deviation: Prior variance of an arm's own coefficients, in units of that of the coefficients
+            that all arms share, where arms have features. 0 means that arms with the same features
+            are the same; None ignores the features and learns each arm by itself.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
-    radius = radius_of(spec, delta, precision)
     low = spec.reward_range[0]
+    if uses_features(spec, deviation):
+        ridge = ridge_of(precision, deviation)
+        wide = radius_of(spec, delta, precision, dimension(spec, ridge))
+        return fading_policy(spec, ridge, optimistic(alpha, wide), low=low)
+    radius = radius_of(spec, delta, precision)
 
     def init(key: Key) -> LinUcbState:
         return LinUcbState(prior(spec.num_arms, spec.context_dim + 1, precision), jnp.int32(0))

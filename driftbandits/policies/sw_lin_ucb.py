@@ -12,7 +12,8 @@ paper's radius, for each arm on its own, where d = dim(z) and noise is `spec.noi
     width * sqrt(precision) + noise * sqrt(d ln((1 + window / precision) / delta))
 
 The default window is the paper's (d T / B)^(2/3). The variation B of the coefficients over the
-horizon T is unknown; we take 1. Without a context z is the constant 1.
+horizon T is unknown; we take 1. Without a context z is the constant 1. Where arms have features,
+all arms share one model of them (`deviation`), as in `lin_ucb`, in the same window.
 
 Paper: Cheung, Simchi-Levi & Zhu (2019), "Learning to optimize under non-stationarity".
 
@@ -37,8 +38,11 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
-from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm
+from driftbandits.numerics.arms import draw, greedy_probabilities, set_arm, without_new
 from driftbandits.numerics.ellipsoid import check_width, reward_width
+from driftbandits.numerics.hybrid import dimension, ridge_of, uses_features
+from driftbandits.numerics.hybrid_policy import optimistic
+from driftbandits.numerics.hybrid_window import window_policy
 from driftbandits.numerics.linear import LinearPosterior, predict, prior
 from driftbandits.numerics.occasionally import occasionally
 from driftbandits.numerics.regression import Memory, empty_memory, store
@@ -65,6 +69,7 @@ def sw_lin_ucb(
     alpha: float = 1.0,
     precision: float = 1.0,
     delta: float | None = None,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Linear upper confidence bounds on a sliding window.
 
@@ -75,12 +80,20 @@ def sw_lin_ucb(
         precision: Precision of the prior on each coefficient (the ridge).
         delta: Probability that an arm's bound fails; by default the bonus is as wide as the reward
             range.
+        deviation: Prior variance of an arm's own coefficients, in units of that of the coefficients
+            that all arms share, where arms have features. 0 means that arms with the same features
+            are the same; None ignores the features and learns each arm by itself.
     """
     check_width(alpha=alpha, delta=delta, precision=precision)
     size = math.ceil(memory_length(spec)) if window is None else window
     check.integer(window=size)
-    width = alpha * window_radius(spec, delta, precision, size)
     low, dim = spec.reward_range[0], spec.context_dim + 1
+    if uses_features(spec, deviation):
+        ridge = ridge_of(precision, deviation)
+        norm = window_radius(spec, delta, precision, size, dimension(spec, ridge))
+        wide = optimistic(alpha, lambda _: norm)
+        return window_policy(spec, ridge, wide, window=size, low=low)
+    width = alpha * window_radius(spec, delta, precision, size, dim)
 
     def init(key: Key) -> SwLinUcbState:
         posterior = prior(spec.num_arms, dim, precision)
@@ -108,16 +121,22 @@ def sw_lin_ucb(
         sums = sums_of(state.memory, spec.num_arms)
         return SwLinUcbState(state.memory, sums, fit(sums, precision))
 
-    return Policy(init, act, learn)
+    def forget(state: SwLinUcbState, is_new: Array) -> SwLinUcbState:
+        arms = without_new(state.memory.arms, is_new)
+        return state._replace(memory=state.memory._replace(arms=arms))
+
+    return Policy(init, act, learn, forget=forget)
 
 
-def window_radius(spec: BanditSpec, delta: float | None, precision: float, window: int) -> float:
+def window_radius(
+    spec: BanditSpec, delta: float | None, precision: float, window: int, dim: int
+) -> float:
     """The radius of the formula above; without delta the width of the reward range."""
     norm = reward_width(spec)
     if delta is None:
         return norm
     logarithm = math.log((1 + window / precision) / delta)
-    return norm * math.sqrt(precision) + spec.noise * math.sqrt((spec.context_dim + 1) * logarithm)
+    return norm * math.sqrt(precision) + spec.noise * math.sqrt(dim * logarithm)
 
 
 def refit(

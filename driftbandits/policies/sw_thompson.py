@@ -28,6 +28,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
+from driftbandits.numerics.arms import without_new
 from driftbandits.numerics.bernoulli_thompson import Toss, choose_arm, is_won
 from driftbandits.numerics.horizon import usual_window
 
@@ -76,7 +77,11 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
         kept = jnp.where(in_time, outcome, state.outcomes[slot])
         return count(state._replace(outcomes=state.outcomes.at[slot].set(kept)), outcome, 1)
 
-    return Policy(init, act, learn)
+    def forget(state: SwThompsonState, is_new: Array) -> SwThompsonState:
+        arms = without_new(state.outcomes // 2, is_new)  # EMPTY // 2 is nobody
+        return state._replace(outcomes=jnp.where(arms < 0, EMPTY, state.outcomes))
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def make_room(state: SwThompsonState) -> SwThompsonState:

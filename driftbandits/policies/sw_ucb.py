@@ -25,7 +25,7 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
-from driftbandits.numerics.arms import draw, greedy_probabilities
+from driftbandits.numerics.arms import draw, greedy_probabilities, without_new
 from driftbandits.numerics.horizon import usual_window
 
 
@@ -97,4 +97,7 @@ def sw_ucb(
             lap=lap,
         )
 
-    return Policy(init, act, learn)
+    def forget(state: SwUcbState, is_new: Array) -> SwUcbState:
+        return state._replace(arms=without_new(state.arms, is_new))
+
+    return Policy(init, act, learn, forget=forget)

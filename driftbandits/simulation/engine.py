@@ -22,7 +22,7 @@ from driftbandits import check
 from driftbandits.core import Environment, Key, Policy, State
 from driftbandits.environments import build_environment
 from driftbandits.numerics.random_keys import any_key, key_of, run_words, with_key, without_key
-from driftbandits.policies import build_policy
+from driftbandits.policies import build_policy, checked
 from driftbandits.simulation import compiling
 from driftbandits.simulation.arguments import Template, template_of
 from driftbandits.simulation.cache_folder import cache_folder
@@ -117,6 +117,8 @@ def simulate(
         environment = build_environment(environment)
     if isinstance(policy, str):
         policy = build_policy(policy, environment.spec._replace(horizon=horizon))
+    else:
+        checked(policy)
     name = block_name(*given, horizon, record_every, chunk)
     program = program_for(policy, environment, horizon, record_every, chunk, name)
     first_runs = range(0, runs, program.width)

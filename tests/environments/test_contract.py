@@ -58,13 +58,16 @@ def step(choice: str, pulls: list[int]) -> tuple[object, object]:
 def test_shapes(choice: str) -> None:
     environment, state = step(choice, [])
     spec = environment.spec
-    context, available, _ = environment.observe(jax.random.key(1), state)
+    context, available, arms, ids = environment.observe(jax.random.key(1), state)
     sampled, mean = environment.rewards(jax.random.key(2), state, context)
     assert context.shape == (spec.context_dim,)
     assert available.shape == sampled.shape == mean.shape == (spec.num_arms,)
     assert available.dtype == bool
     assert sampled.dtype == mean.dtype == context.dtype == jnp.float32
     assert available.any()
+    features = (spec.num_arms, spec.arm_dim) if spec.arm_dim else None
+    assert (None if arms is None else arms.shape) == features
+    assert (ids is not None) == spec.arms_change
     after = environment.advance(state, jnp.int32(0))
     shapes = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), s) for s in (state, after)]
     assert shapes[0] == shapes[1]

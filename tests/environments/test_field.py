@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import ENVIRONMENTS, InputError, build_environment
+from driftbandits import ENVIRONMENTS, BanditSpec, InputError, build_environment
 from driftbandits.environments.random_walk import reflect
 from driftbandits.numerics.random_keys import key_at
 from tests.environments.courses import KEY, course, means_after
@@ -114,7 +114,7 @@ def test_default_rotting_is_the_paper_s_problem_bit_for_bit() -> None:
         expected = jnp.array(mean) + 0.2**0.5 * jax.random.normal(KEY, (2,))
         np.testing.assert_array_equal(found.sampled, expected)
         np.testing.assert_array_equal(found.mean, jnp.array(mean))
-    assert environment.spec == (2, 0, None, (0.0, 1.0), 0.2**0.5)
+    assert environment.spec == BanditSpec(2, noise=0.2**0.5)
     assert [int(environment.era(jnp.array([0, n]))) for n in (7499, 7500)] == [1, 0]
 
 

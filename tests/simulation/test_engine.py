@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import InputError, Trace, build_environment, build_policy, simulate
+from driftbandits import (
+    BanditSpec,
+    InputError,
+    Trace,
+    build_environment,
+    build_policy,
+    simulate,
+)
 from driftbandits.simulation.engine import WIDEST, block_width
 
 CASES = [  # each of two blocks of runs at least
@@ -166,3 +173,14 @@ def test_an_error_inside_a_policy_reaches_the_caller() -> None:
 
     with pytest.raises(RuntimeError, match="the world has ended"):
         simulate("uniform", world._replace(rewards=rewards), horizon=5)
+
+
+def test_a_policy_of_before_0_14_is_told_what_has_changed() -> None:
+    def act(key, state, context, available):
+        raise AssertionError
+
+    old = build_policy("uniform", BanditSpec(2))._replace(act=act)
+    with pytest.raises(
+        InputError, match=r"act must be .* observation.*got 'act\(key, state, context"
+    ):
+        simulate(old, "bernoulli(num_arms=2)", horizon=10)

@@ -21,6 +21,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
 from driftbandits import Environment, build_environment
+from driftbandits.core import State
 from driftbandits.numerics.random_keys import key
 from driftbandits.report.curves import styled
 from driftbandits.report.style import OTHERS
@@ -200,6 +201,22 @@ def show_best(
         best, origin="lower", extent=extent, cmap=ListedColormap(OTHERS[:arms]), vmin=-0.5,
         vmax=arms - 0.5, interpolation="nearest",
     )  # fmt: skip
+
+
+def articles() -> Figure:
+    """What articles in four places are worth to one reader, with gaps where a place is empty."""
+    figure, (axes,) = panels()
+    environment = build_environment("articles(num_arms=4, life=1000, quality=1, period=20000)")
+    reader, start, steps = jnp.array([0.5, -0.5, 0.5, 0.5]), environment.init(key(4)), 4000
+
+    def step(state: State, _: None) -> tuple[State, Array]:
+        mean = environment.rewards(key(0), state, reader).mean
+        available = environment.observe(key(0), state).available
+        return environment.advance(state, jnp.int32(0)), jnp.where(available, mean, jnp.nan)
+
+    lines(axes, np.asarray(jax.lax.scan(step, start, length=steps)[1]))
+    label(axes, "step", "click rate for one reader")
+    return figure
 
 
 def weights() -> Figure:
@@ -442,6 +459,16 @@ DRAWINGS = {
             0,
             round_=True,
         ),
+    ),
+    "shared_linear": Drawing(
+        "The best of six arms (colours) by time and context, with context_dim=2, arm_dim=2 and "
+        "period=2000: the model turns.",
+        best_over_time("shared_linear(num_arms=6, context_dim=2, arm_dim=2, period=2000)", 4000, 1),
+    ),
+    "articles": Drawing(
+        "Click rates of the articles in four places, for one reader, with life=1000: they fade and "
+        "leave, and new ones come.",
+        articles,
     ),
     "table": Drawing(
         "Rewards of five of the ten stocks in river:sp500, summed over the days.", stocks

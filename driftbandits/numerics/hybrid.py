@@ -1,0 +1,193 @@
+"""One linear model for all arms, from their features, and how each arm deviates from it.
+
+    reward_k = f_k' beta + x' delta_k + noise,   f_k = (1, arm_k) x (context, 1),   x = (context, 1)
+    beta ~ N(0, I / precision),   delta_k ~ N(0, deviation I / precision)
+
+What is learned about one arm is known of arms like it. With deviation = 0 there are no delta_k: the
+features alone decide. This is the hybrid model of Li, Chu, Langford & Schapire (2010), stored as
+weighted sums, which a discount or a window can forget:
+
+    S = sum w f f',   B_k = sum w x f',   A_k = sum w x x'   over the pulls of arm k
+
+With s = (1 + arm_dim) (1 + context_dim) and d = 1 + context_dim, a solution takes
+O(s^3 + num_arms (d s^2 + d^3)) operations, and the sums num_arms d (s + d) + s^2 numbers.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from driftbandits import check
+from driftbandits.core import BanditSpec, Observation
+from driftbandits.numerics.linear import LEAST_SPREAD, inverse
+
+
+class HybridSums(NamedTuple):
+    shared: Array  # (s, s) float32, S
+    cross: Array  # (num_arms, d, s) float32, B_k
+    own: Array  # (num_arms, d, d) float32, A_k
+    shared_moment: Array  # (s,) float32, sum w r f
+    own_moment: Array  # (num_arms, d) float32, sum w r x
+
+
+class Ridge(NamedTuple):
+    """The precisions of the prior of beta and of the delta_k."""
+
+    shared: float
+    own: float | None  # None without deviations
+
+
+class Solution(NamedTuple):
+    """V^-1 z_k for every arm k, where V is the precision and z_k = (f_k, 0, ..., x, ..., 0)."""
+
+    shared: Array  # (num_arms, s) float32
+    own: Array  # (num_arms, num_arms, d) float32
+
+
+def uses_features(spec: BanditSpec, deviation: float | None) -> bool:
+    """Whether a linear policy with this setting learns one model from the features of the arms."""
+    if deviation is not None:
+        check.not_negative(deviation=deviation)
+    return spec.arm_dim > 0 and deviation is not None
+
+
+def ridge_of(precision: float, deviation: float | None) -> Ridge:
+    return Ridge(precision, precision / deviation if deviation else None)
+
+
+def dimension(spec: BanditSpec, ridge: Ridge) -> int:
+    """The number of coefficients."""
+    s, d = sizes(spec)
+    return s if ridge.own is None else s + spec.num_arms * d
+
+
+def sizes(spec: BanditSpec) -> tuple[int, int]:
+    """s and d."""
+    d = spec.context_dim + 1
+    return (1 + spec.arm_dim) * d, d
+
+
+def no_sums(spec: BanditSpec, ridge: Ridge) -> HybridSums:
+    s, d = sizes(spec)
+    arms = spec.num_arms if ridge.own is not None else 0
+    return HybridSums(
+        jnp.zeros((s, s)),
+        jnp.zeros((arms, d, s)),
+        jnp.zeros((arms, d, d)),
+        jnp.zeros(s),
+        jnp.zeros((arms, d)),
+    )
+
+
+def features_of(observation: Observation) -> Array:
+    """f_k of every arm: (num_arms, s). The first d of them are x."""
+    assert observation.arms is not None
+    x = jnp.append(observation.context, 1.0)
+    arms = jnp.concatenate([jnp.ones_like(observation.arms[:, :1]), observation.arms], axis=1)
+    return (arms[:, :, None] * x).reshape(len(arms), -1)
+
+
+def of_arm(rows: Array, arm: Array) -> Array:
+    """The row of one arm, picked by a mask, which vectorises over runs."""
+    return jnp.sum(rows, axis=0, where=(jnp.arange(len(rows)) == arm)[:, None])
+
+
+def add(sums: HybridSums, arm: Array, f: Array, reward: Array, weight: Array | float) -> HybridSums:
+    """The sums after one reward more, or with weight -1 after one less."""
+    own_weight = weight * (jnp.arange(len(sums.own)) == arm)
+    x = f[: sums.own.shape[1]]
+    return HybridSums(
+        sums.shared + weight * jnp.outer(f, f),
+        sums.cross + own_weight[:, None, None] * jnp.outer(x, f),
+        sums.own + own_weight[:, None, None] * jnp.outer(x, x),
+        sums.shared_moment + weight * reward * f,
+        sums.own_moment + own_weight[:, None] * (reward * x),
+    )
+
+
+def faded(sums: HybridSums, discount: float) -> HybridSums:
+    """All weights times the discount."""
+    return jax.tree.map(lambda leaf: discount * leaf, sums)
+
+
+def solve(sums: HybridSums, rows: Array, ridge: Ridge) -> Solution:
+    """V^-1 z_k for every arm, by the Schur complement of the shared part of V."""
+    d = sums.own.shape[1]
+    own_inverse = own_inverses(sums, ridge)
+    through = own_inverse @ sums.cross  # (num_arms, d, s)
+    shared = sums.shared + ridge.shared * jnp.eye(rows.shape[1])
+    schur = shared - jnp.einsum("kds,kdt->st", sums.cross, through)
+    # Of z_k, its own part takes a share of what the shared part has to explain.
+    x = rows[0, :d]
+    target = rows - jnp.einsum("kds,d->ks", through, x) if len(sums.own) else rows
+    solved = refined(schur, target)
+    own = -jnp.einsum("jds,ks->kjd", through, solved)
+    return Solution(solved, own + jnp.eye(len(rows), len(sums.own))[:, :, None] * (own_inverse @ x))
+
+
+def own_inverses(sums: HybridSums, ridge: Ridge) -> Array:
+    """(A_k + ridge)^-1 of every arm."""
+    if ridge.own is None:
+        return sums.own
+    return jax.vmap(inverse)(sums.own + ridge.own * jnp.eye(sums.own.shape[1]))
+
+
+def refined(matrix: Array, targets: Array) -> Array:
+    """matrix^-1 t of every row t, with one step of refinement for lost digits."""
+    inverted = inverse(matrix)
+    solved = targets @ inverted
+    return solved + (targets - solved @ matrix) @ inverted
+
+
+def mean_of(sums: HybridSums, solution: Solution) -> Array:
+    """The expected reward of every arm."""
+    own = jnp.einsum("kjd,jd->k", solution.own, sums.own_moment)
+    return solution.shared @ sums.shared_moment + own
+
+
+def spread_of(solution: Solution, rows: Array) -> Array:
+    """z_k' V^-1 z_k of every arm."""
+    found = jnp.sum(solution.shared * rows, axis=1)
+    if solution.own.size:
+        x = rows[0, : solution.own.shape[2]]
+        found += jnp.einsum("kkd,d->k", solution.own, x)
+    return jnp.maximum(found, LEAST_SPREAD)
+
+
+def weighted_spread(solution: Solution, squared: HybridSums, ridge: Ridge) -> Array:
+    """z_k' V^-1 W V^-1 z_k of every arm, where W has the weights of `squared`."""
+    shared, own = solution
+    found = jnp.einsum("ks,st,kt->k", shared, squared.shared, shared)
+    found += ridge.shared * jnp.sum(shared**2, axis=1)
+    found += 2 * jnp.einsum("kjd,jds,ks->k", own, squared.cross, shared)
+    found += jnp.einsum("kjd,jde,kje->k", own, squared.own, own)
+    if ridge.own is not None:
+        found += ridge.own * jnp.sum(own**2, axis=(1, 2))
+    return jnp.maximum(found, LEAST_SPREAD)
+
+
+def elimination(sums: HybridSums, ridge: Ridge, arms: Array) -> Array:
+    """(A_k + ridge)^-1 B_k of these arms, 0 of the others: (num_arms, d, s).
+
+    What is known of the shared coefficients when an arm leaves, and its own with it, is what is
+    left after integrating its delta_k out.
+    """
+    return jnp.where(arms[:, None, None], own_inverses(sums, ridge) @ sums.cross, 0.0)
+
+
+def eliminated(sums: HybridSums, away: Array) -> HybridSums:
+    """The sums for the shared coefficients without the arms that leave."""
+    return sums._replace(
+        shared=sums.shared - jnp.einsum("kds,kdt->st", sums.cross, away),
+        shared_moment=sums.shared_moment - jnp.einsum("kds,kd->s", away, sums.own_moment),
+    )
+
+
+def eliminated_squares(squared: HybridSums, away: Array, ridge: Ridge) -> HybridSums:
+    """The same for sums with squared weights: the variance of what is left of the others."""
+    across = jnp.einsum("kds,kdt->st", squared.cross, away)
+    own = squared.own + ridge.own * jnp.eye(squared.own.shape[1])  # type: ignore[operator]
+    within = jnp.einsum("kds,kde,ket->st", away, own, away)
+    return squared._replace(shared=squared.shared - across - across.T + within)
