@@ -141,8 +141,9 @@ class Policy(NamedTuple):
             place of the context.
         forget: What else there is to do when another arm takes a place. Where arms change,
             `build_policy` puts the entries of a fresh state into every array that has one for each
-            arm. Before that, `forget(state, is_new)` can mend the rest of the state, such as a
-            window of past pulls. None if there is nothing to mend.
+            arm: those with an axis of `num_arms`, or of `context_dim + num_arms + 1` with the arms
+            before the last entry. Then `forget(old, new, is_new)` can mend the rest of the new
+            state, such as a window of past pulls. None if there is nothing to mend.
 
     Example:
         ```python
@@ -183,7 +184,7 @@ class Policy(NamedTuple):
     act: Callable[[Key, State, Observation], tuple[Decision, State]]
     learn: Callable[[State, PyTree, Array], State]
     sees_means: bool = False
-    forget: Callable[[State, Array], State] | None = None
+    forget: Callable[[State, State, Array], State] | None = None
 
 
 class Rewards(NamedTuple):

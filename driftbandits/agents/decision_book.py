@@ -196,7 +196,7 @@ class DecisionBook:
         """Judges rewards; `learn` then learns the new ones."""
         past = self.past if past is None else past
         waiting, verdicts = self.open, []
-        refuses, low, high = self.ranges.out_of_range == "refuse", self.ranges.low, self.ranges.high
+        refuses, (low, high) = self.ranges.out_of_range == "refuse", self.ranges.reward_ends
         new: dict[str, float] = {}
         for id, reward in rewards:
             if id in new:

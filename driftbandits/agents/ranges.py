@@ -24,12 +24,14 @@ class Ranges(NamedTuple):
     out_of_range: str  # one of OUT_OF_RANGE
     low: float
     high: float
+    reward_ends: tuple[float, float]  # low and high, or the float32 beside them
     context: tuple[str, ...]
     lows: np.ndarray  # (context_dim,) float64
     highs: np.ndarray  # (context_dim,) float64
 
     def refuses(self, reward: float) -> bool:
-        return self.out_of_range == "refuse" and not self.low <= reward <= self.high
+        low, high = self.reward_ends
+        return self.out_of_range == "refuse" and not low <= reward <= high
 
     def nearest(self, reward: float) -> float:
         """The reward that is learned."""
@@ -64,7 +66,7 @@ def ranges(
     ends = [context_ranges.get(name, USUAL_CONTEXT) for name in context]
     lows, highs = with_float32(np.array(ends, np.float64).reshape(-1, 2)).T
     low, high = with_float32(np.array([reward_range], np.float64))[0].tolist()
-    return Ranges(out_of_range, low, high, context, lows, highs)
+    return Ranges(out_of_range, *reward_range, (low, high), context, lows, highs)
 
 
 def with_float32(ends: np.ndarray) -> np.ndarray:

@@ -133,6 +133,13 @@ def takes(function: Callable[..., Any], name: str) -> bool:
         return False
 
 
+def takes_features(function: Callable[..., Any], given: int) -> bool:
+    """Whether it has an argument `features` beside those that are given by position."""
+    return takes(function, "features") and (
+        list(inspect.signature(function).parameters).index("features") >= given
+    )
+
+
 def context_or_one(context: np.ndarray) -> list[float]:
     return context.tolist() if context.size else [1.0]
 
@@ -142,8 +149,8 @@ class Custom:
 
     def __init__(self, policy: Any, pull: Pull, update: Update) -> None:
         self._policy = policy
-        self._pull, self._pull_sees = pull, takes(pull, "features")
-        self._update, self._update_sees = update, takes(update, "features")
+        self._pull, self._pull_sees = pull, takes_features(pull, 3)
+        self._update, self._update_sees = update, takes_features(update, 4)
 
     def pull(self, arms: Sequence[int], shown: Shown) -> Any:
         features = {"features": shown.features} if self._pull_sees else {}

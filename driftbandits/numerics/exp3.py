@@ -11,6 +11,7 @@ depend only on their ratios. The exponent is at most A / K <= 1, since p_a >= ga
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -49,6 +50,14 @@ def gains(ticket: Exp3Ticket, share: Array, gamma: float, num_arms: int) -> Arra
     """What the reward adds to each log weight."""
     pulled = jnp.arange(num_arms) == ticket.arm
     return jnp.where(pulled, gamma / num_arms * share / ticket.probability, 0.0)
+
+
+def beside_new(old: Array, is_new: Array) -> Array:
+    """Log weights in which new arms have 0, the logarithm of the mean weight of the others."""
+    others = jnp.where(is_new, -jnp.inf, old)
+    count = jnp.maximum(jnp.sum(~is_new), 1)
+    mean = jax.nn.logsumexp(others) - jnp.log(count.astype(jnp.float32))
+    return jnp.where(is_new, 0.0, jnp.where(jnp.any(is_new), old - mean, old))
 
 
 def normalised(log_weights: Array) -> Array:

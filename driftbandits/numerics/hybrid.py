@@ -9,8 +9,9 @@ weighted sums, which a discount or a window can forget:
 
     S = sum w f f',   B_k = sum w x f',   A_k = sum w x x'   over the pulls of arm k
 
-With s = (1 + arm_dim) (1 + context_dim) and d = 1 + context_dim, a solution takes
-O(s^3 + num_arms (d s^2 + d^3)) operations, and the sums num_arms d (s + d) + s^2 numbers.
+With s = (1 + arm_dim) (1 + context_dim) and d = 1 + context_dim, a decision takes
+O(s^3 + num_arms (d s^2 + d^3)) operations, with the variance of weighted sums (`d_lin_ucb`) also
+O(num_arms^2 d s), and the sums num_arms d (s + d) + s^2 numbers.
 """
 
 from typing import NamedTuple
@@ -42,8 +43,15 @@ class Ridge(NamedTuple):
 class Solution(NamedTuple):
     """V^-1 z_k for every arm k, where V is the precision and z_k = (f_k, 0, ..., x, ..., 0)."""
 
-    shared: Array  # (num_arms, s) float32
-    own: Array  # (num_arms, num_arms, d) float32
+    shared: Array  # (num_arms, s) float32, its shared part
+    direct: Array  # (num_arms, d) float32, (A_k + ridge)^-1 x
+    through: Array  # (num_arms, d, s) float32, (A_k + ridge)^-1 B_k
+
+    @property
+    def own(self) -> Array:
+        """Its part of every arm: (num_arms, num_arms, d)."""
+        rest = jnp.einsum("jds,ks->kjd", self.through, self.shared)
+        return jnp.eye(len(self.shared), len(self.direct))[:, :, None] * self.direct - rest
 
 
 def uses_features(spec: BanditSpec, deviation: float | None) -> bool:
@@ -81,9 +89,12 @@ def no_sums(spec: BanditSpec, ridge: Ridge) -> HybridSums:
     )
 
 
-def features_of(observation: Observation) -> Array:
+def features_of(observation: Observation, spec: BanditSpec) -> Array:
     """f_k of every arm: (num_arms, s). The first d of them are x."""
-    assert observation.arms is not None
+    shape = (spec.num_arms, spec.arm_dim)
+    if observation.arms is None or observation.arms.shape != shape:
+        given = None if observation.arms is None else observation.arms.shape
+        check.fail("arms of an observation", f"of shape {shape}, as arm_dim says", given)
     x = jnp.append(observation.context, 1.0)
     arms = jnp.concatenate([jnp.ones_like(observation.arms[:, :1]), observation.arms], axis=1)
     return (arms[:, :, None] * x).reshape(len(arms), -1)
@@ -114,17 +125,13 @@ def faded(sums: HybridSums, discount: float) -> HybridSums:
 
 def solve(sums: HybridSums, rows: Array, ridge: Ridge) -> Solution:
     """V^-1 z_k for every arm, by the Schur complement of the shared part of V."""
-    d = sums.own.shape[1]
-    own_inverse = own_inverses(sums, ridge)
-    through = own_inverse @ sums.cross  # (num_arms, d, s)
+    own_inverse, x = own_inverses(sums, ridge), rows[0, : sums.own.shape[1]]
+    through = own_inverse @ sums.cross
     shared = sums.shared + ridge.shared * jnp.eye(rows.shape[1])
     schur = shared - jnp.einsum("kds,kdt->st", sums.cross, through)
     # Of z_k, its own part takes a share of what the shared part has to explain.
-    x = rows[0, :d]
     target = rows - jnp.einsum("kds,d->ks", through, x) if len(sums.own) else rows
-    solved = refined(schur, target)
-    own = -jnp.einsum("jds,ks->kjd", through, solved)
-    return Solution(solved, own + jnp.eye(len(rows), len(sums.own))[:, :, None] * (own_inverse @ x))
+    return Solution(refined(schur, target), own_inverse @ x, through)
 
 
 def own_inverses(sums: HybridSums, ridge: Ridge) -> Array:
@@ -143,22 +150,25 @@ def refined(matrix: Array, targets: Array) -> Array:
 
 def mean_of(sums: HybridSums, solution: Solution) -> Array:
     """The expected reward of every arm."""
-    own = jnp.einsum("kjd,jd->k", solution.own, sums.own_moment)
-    return solution.shared @ sums.shared_moment + own
+    explained = jnp.einsum("kds,kd->s", solution.through, sums.own_moment)
+    found = solution.shared @ (sums.shared_moment - explained)
+    if solution.direct.size:
+        found += jnp.sum(solution.direct * sums.own_moment, axis=1)
+    return found
 
 
 def spread_of(solution: Solution, rows: Array) -> Array:
     """z_k' V^-1 z_k of every arm."""
     found = jnp.sum(solution.shared * rows, axis=1)
-    if solution.own.size:
-        x = rows[0, : solution.own.shape[2]]
-        found += jnp.einsum("kkd,d->k", solution.own, x)
+    if solution.direct.size:
+        own = solution.direct - jnp.einsum("kds,ks->kd", solution.through, solution.shared)
+        found += own @ rows[0, : own.shape[1]]
     return jnp.maximum(found, LEAST_SPREAD)
 
 
 def weighted_spread(solution: Solution, squared: HybridSums, ridge: Ridge) -> Array:
     """z_k' V^-1 W V^-1 z_k of every arm, where W has the weights of `squared`."""
-    shared, own = solution
+    shared, own = solution.shared, solution.own
     found = jnp.einsum("ks,st,kt->k", shared, squared.shared, shared)
     found += ridge.shared * jnp.sum(shared**2, axis=1)
     found += 2 * jnp.einsum("kjd,jds,ks->k", own, squared.cross, shared)
@@ -177,17 +187,17 @@ def elimination(sums: HybridSums, ridge: Ridge, arms: Array) -> Array:
     return jnp.where(arms[:, None, None], own_inverses(sums, ridge) @ sums.cross, 0.0)
 
 
-def eliminated(sums: HybridSums, away: Array) -> HybridSums:
-    """The sums for the shared coefficients without the arms that leave."""
-    return sums._replace(
-        shared=sums.shared - jnp.einsum("kds,kdt->st", sums.cross, away),
-        shared_moment=sums.shared_moment - jnp.einsum("kds,kd->s", away, sums.own_moment),
+def eliminated(sums: HybridSums, away: Array) -> tuple[Array, Array]:
+    """S and the moment of the shared coefficients without the arms that leave."""
+    return (
+        sums.shared - jnp.einsum("kds,kdt->st", sums.cross, away),
+        sums.shared_moment - jnp.einsum("kds,kd->s", away, sums.own_moment),
     )
 
 
-def eliminated_squares(squared: HybridSums, away: Array, ridge: Ridge) -> HybridSums:
-    """The same for sums with squared weights: the variance of what is left of the others."""
+def eliminated_squares(squared: HybridSums, away: Array, ridge: Ridge) -> Array:
+    """S with squared weights: the variance of what is left."""
     across = jnp.einsum("kds,kdt->st", squared.cross, away)
     own = squared.own + ridge.own * jnp.eye(squared.own.shape[1])  # type: ignore[operator]
     within = jnp.einsum("kds,kde,ket->st", away, own, away)
-    return squared._replace(shared=squared.shared - across - across.T + within)
+    return squared.shared - across - across.T + within

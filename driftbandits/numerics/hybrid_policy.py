@@ -76,7 +76,7 @@ def fading_policy(
         return FadingState(sums, sums if with_squares else (), jnp.zeros(()))
 
     def act(key: Key, state: FadingState, observation: Observation) -> tuple[Decision, FadingState]:
-        rows = hybrid.features_of(observation)
+        rows = hybrid.features_of(observation, spec)
         solution = hybrid.solve(state.sums, rows, ridge)
         if with_squares:
             spread = hybrid.weighted_spread(solution, state.squared, ridge)
@@ -98,11 +98,15 @@ def fading_policy(
             squared = hybrid.add(faded, arm, features, jnp.zeros(()), 1.0)
         return FadingState(hybrid.add(sums, arm, features, reward - low, 1.0), squared, weight + 1)
 
-    def forget(state: FadingState, is_new: Array) -> FadingState:
+    def forget(old: FadingState, new: FadingState, is_new: Array) -> FadingState:
         if ridge.own is None:
-            return state
-        away = hybrid.elimination(state.sums, ridge, is_new)
-        squared = hybrid.eliminated_squares(state.squared, away, ridge) if with_squares else ()
-        return state._replace(sums=hybrid.eliminated(state.sums, away), squared=squared)
+            return new
+        away = hybrid.elimination(old.sums, ridge, is_new)
+        shared, moment = hybrid.eliminated(old.sums, away)
+        sums, squared = new.sums._replace(shared=shared, shared_moment=moment), new.squared
+        if with_squares:
+            left = hybrid.eliminated_squares(old.squared, away, ridge)
+            squared = squared._replace(shared=left)
+        return new._replace(sums=sums, squared=squared)
 
     return Policy(init, act, learn, forget=forget)

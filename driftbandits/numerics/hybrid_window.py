@@ -35,7 +35,7 @@ def window_policy(
         return WindowState(hybrid.no_sums(spec, ridge), empty_memory(window, length))
 
     def act(key: Key, state: WindowState, observation: Observation) -> tuple[Decision, WindowState]:
-        rows = hybrid.features_of(observation)
+        rows = hybrid.features_of(observation, spec)
         solution = hybrid.solve(state.sums, rows, ridge)
         deviation = jnp.sqrt(hybrid.spread_of(solution, rows))
         mean = hybrid.mean_of(state.sums, solution)
@@ -68,9 +68,9 @@ def window_policy(
         )
         return WindowState(sums, state.memory)
 
-    def forget(state: WindowState, is_new: Array) -> WindowState:
+    def forget(old: WindowState, new: WindowState, is_new: Array) -> WindowState:
         """Past rewards of arms that have left count as those of arms that do not deviate."""
-        arms = without_new(state.memory.arms, is_new)
-        return state._replace(memory=state.memory._replace(arms=arms))
+        arms = without_new(new.memory.arms, is_new)
+        return new._replace(memory=new.memory._replace(arms=arms))
 
     return Policy(init, act, learn, forget=forget)

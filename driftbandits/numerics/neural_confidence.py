@@ -19,7 +19,7 @@ from jax import Array
 from driftbandits import check
 from driftbandits.core import BanditSpec, Key
 from driftbandits.numerics.occasionally import occasionally
-from driftbandits.numerics.regression import Memory, empty_memory, store
+from driftbandits.numerics.regression import Memory, empty_memory, store, without_new_arms
 
 LEAST_SPREAD = 1e-12  # where no unit fires; sampling breaks the tie
 
@@ -54,6 +54,7 @@ class Learner(NamedTuple):
     init: Callable[[Key], ConfidenceState]
     predict: Callable[[ConfidenceState, Array], Prediction]
     learn: Callable[[ConfidenceState, ConfidenceTicket, Array], ConfidenceState]
+    forget: Callable[[ConfidenceState, ConfidenceState, Array], ConfidenceState]
 
 
 def confidence_learner(
@@ -119,7 +120,10 @@ def confidence_learner(
 
         return jax.lax.fori_loop(0, train_steps, descend, (weights, moments))
 
-    return Learner(init, predict, learn)
+    def forget(old: ConfidenceState, new: ConfidenceState, is_new: Array) -> ConfidenceState:
+        return new._replace(memory=without_new_arms(new.memory, is_new))
+
+    return Learner(init, predict, learn, forget)
 
 
 def init_weights(key: Key, num_arms: int, hidden: int, inputs: int) -> Weights:

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits.core import Decision, Key, Observation, Policy, PyTree, State
+from driftbandits import check
+from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy, PyTree, State
 from driftbandits.numerics.random_keys import any_key, key
 
 
@@ -31,25 +32,27 @@ class KnownTicket(NamedTuple):
     id: Array  # () int32, of the arm in its place
 
 
-def forgetting_old_arms(policy: Policy, wider: Policy, num_arms: int) -> Policy:
+def forgetting_old_arms(policy: Policy, wider: Policy, spec: BanditSpec) -> Policy:
     """A policy that forgets an arm when another takes its place.
 
     Args:
         policy: The policy.
         wider: The same policy for one more arm, whose shapes show which axes are those of arms.
-        num_arms: The number of places.
+        spec: The problem of the policy.
     """
-    mend = policy.forget or (lambda state, _: state)
-    renew = renewal(policy, wider, num_arms)
+    num_arms = spec.num_arms
+    mend = policy.forget or (lambda _, new, __: new)
+    renew = renewal(policy, wider, spec)
 
     def init(key: Key) -> KnownArms:
         return KnownArms(policy.init(key), jnp.zeros(num_arms, jnp.int32))
 
     def act(key: Key, state: KnownArms, observation: Observation) -> tuple[Decision, KnownArms]:
         ids = observation.arm_ids
-        assert ids is not None
+        if ids is None:
+            check.fail("arm_ids", "what an observation has where arms change (arms_change)", ids)
         is_new = ids != state.ids
-        inner = renew(mend(state.inner, is_new), is_new)
+        inner = mend(state.inner, renew(state.inner, is_new), is_new)
         decision, inner = policy.act(key, inner, observation)
         id = jnp.sum(ids, where=jnp.arange(num_arms) == decision.arm)
         ticket = KnownTicket(decision.ticket, decision.arm, id)
@@ -64,13 +67,13 @@ def forgetting_old_arms(policy: Policy, wider: Policy, num_arms: int) -> Policy:
     return policy._replace(init=init, act=act, learn=learn, forget=None)
 
 
-def renewal(policy: Policy, wider: Policy, num_arms: int) -> Callable[[State, Array], State]:
+def renewal(policy: Policy, wider: Policy, spec: BanditSpec) -> Callable[[State, Array], State]:
     """Puts the entries of a fresh state in the places of new arms."""
     shapes, wider_shapes = (
         [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(each.init, any_key()))]
         for each in (policy, wider)
     )
-    axes = [arm_axes(*pair, num_arms) for pair in zip(shapes, wider_shapes, strict=True)]
+    axes = [arm_axes(*pair, spec) for pair in zip(shapes, wider_shapes, strict=True)]
 
     def renew(state: State, is_new: Array) -> State:
         leaves, structure = jax.tree.flatten(state)
@@ -82,17 +85,18 @@ def renewal(policy: Policy, wider: Policy, num_arms: int) -> Callable[[State, Ar
 
 
 def arm_axes(
-    shape: tuple[int, ...], wider: tuple[int, ...], num_arms: int
+    shape: tuple[int, ...], wider: tuple[int, ...], spec: BanditSpec
 ) -> list[tuple[int, int]]:
     """The axes of a leaf that have an entry for each arm, and where on the axis the first one is.
 
-    On an axis with more entries the arms stand before the last one, as in the input of `recurrent`.
+    The input of a network has the context, then the arms, then the last reward.
     """
-    found = []
-    for axis, (own, other) in enumerate(zip(shape, wider, strict=True)):
-        if other == own + 1 and own >= num_arms:
-            found.append((axis, max(own - num_arms - 1, 0)))
-    return found
+    firsts = {spec.num_arms: 0, spec.context_dim + spec.num_arms + 1: spec.context_dim}
+    return [
+        (axis, firsts[own])
+        for axis, (own, other) in enumerate(zip(shape, wider, strict=True))
+        if other == own + 1 and own in firsts
+    ]
 
 
 def renewed(old: Array, fresh: Array, axes: list[tuple[int, int]], is_new: Array) -> Array:

@@ -57,6 +57,13 @@ def store(memory: Memory, inputs: Array, arm: Array, reward: Array) -> Memory:
     )
 
 
+def without_new_arms(memory: Memory, is_new: Array) -> Memory:
+    """The memory in which past rewards of arms whose place has a new arm are nobody's."""
+    nobody = is_new.size
+    left = is_new[jnp.minimum(memory.arms, nobody - 1)]
+    return memory._replace(arms=jnp.where(left, nobody, memory.arms))
+
+
 def init_fit(key: Key, widths: list[int]) -> Fit:
     """A network with layers of these widths, from the inputs to the arms."""
     keys = jax.random.split(key, len(widths) - 1)

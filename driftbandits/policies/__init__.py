@@ -96,7 +96,7 @@ def built(text: str, spec: BanditSpec, version: int) -> Policy:
         return policy
     one_more = spec._replace(num_arms=spec.num_arms + 1)
     wider: Policy = construct("policy", POLICIES, parse("policy", text), one_more)
-    return forgetting_old_arms(policy, wider, spec.num_arms)
+    return forgetting_old_arms(policy, wider, spec)
 
 
 def checked(policy: Policy) -> Policy:

@@ -142,9 +142,11 @@ def bandit_over_bandit(
             recent=slide(state.recent, ticket.arm, gain, length),
         )
 
-    def forget(state: BanditOverBanditState, is_new: Array) -> BanditOverBanditState:
-        arms = without_new(state.recent.arms, is_new)
-        return state._replace(recent=state.recent._replace(arms=arms))
+    def forget(
+        old: BanditOverBanditState, new: BanditOverBanditState, is_new: Array
+    ) -> BanditOverBanditState:
+        arms = without_new(new.recent.arms, is_new)
+        return new._replace(recent=new.recent._replace(arms=arms))
 
     return Policy(init, act, learn, forget=forget)
 

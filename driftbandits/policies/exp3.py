@@ -28,6 +28,7 @@ from jax import Array
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.exp3 import (
     Exp3Ticket,
+    beside_new,
     check_gamma,
     choose_by_weight,
     exp3_gamma,
@@ -62,4 +63,7 @@ def exp3(spec: BanditSpec, *, gamma: float | None = None) -> Policy:
         share = share_of(reward, spec.reward_range)
         return Exp3State(normalised(state.log_weights + gains(ticket, share, rate, spec.num_arms)))
 
-    return Policy(init, act, learn)
+    def forget(old: Exp3State, new: Exp3State, is_new: Array) -> Exp3State:
+        return new._replace(log_weights=beside_new(old.log_weights, is_new))
+
+    return Policy(init, act, learn, forget=forget)

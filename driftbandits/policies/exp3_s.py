@@ -32,7 +32,14 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
-from driftbandits.numerics.exp3 import Exp3Ticket, check_gamma, choose_by_weight, gains, normalised
+from driftbandits.numerics.exp3 import (
+    Exp3Ticket,
+    beside_new,
+    check_gamma,
+    choose_by_weight,
+    gains,
+    normalised,
+)
 from driftbandits.numerics.horizon import horizon_of
 from driftbandits.numerics.shares import share_of
 
@@ -79,7 +86,10 @@ def exp3_s(
         shared = total + jnp.log(jnp.float32(math.e * sharing / spec.num_arms))
         return Exp3SState(normalised(jnp.logaddexp(grown, shared)))
 
-    return Policy(init, act, learn)
+    def forget(old: Exp3SState, new: Exp3SState, is_new: Array) -> Exp3SState:
+        return new._replace(log_weights=beside_new(old.log_weights, is_new))
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def exp3_s_gamma(num_arms: int, horizon: int, segments: int | None) -> float:

@@ -47,6 +47,7 @@ from driftbandits.numerics.regression import (
     init_fit,
     store,
     train,
+    without_new_arms,
 )
 
 MEMORY = 10_000
@@ -174,7 +175,10 @@ def neural_linear(
         posterior, counts, squares = rebuild(fit.network, memory, num_arms, precision)
         return fit, posterior, Noise(noise_shape + counts / 2, noise_scale + squares / 2)
 
-    return Policy(init, act, learn)
+    def forget(old: NeuralLinearState, new: NeuralLinearState, is_new: Array) -> NeuralLinearState:
+        return new._replace(memory=without_new_arms(new.memory, is_new))
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def score_arms(

@@ -86,4 +86,4 @@ def neural_ucb(
         ticket = ConfidenceTicket(inputs, arm, train_key)
         return Decision(arm, probabilities, ticket), state._replace(information=information)
 
-    return Policy(learner.init, act, learner.learn)
+    return Policy(learner.init, act, learner.learn, forget=learner.forget)

@@ -32,6 +32,7 @@ from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.exp3 import (
     Exp3Ticket,
+    beside_new,
     check_gamma,
     choose_by_weight,
     exp3_gamma,
@@ -90,7 +91,10 @@ def rexp3(
         )
         return state._replace(log_weights=normalised(state.log_weights + new))
 
-    return Policy(init, act, learn)
+    def forget(old: Rexp3State, new: Rexp3State, is_new: Array) -> Rexp3State:
+        return new._replace(log_weights=beside_new(old.log_weights, is_new))
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def batch_length(num_arms: int, horizon: int, variation: float) -> int:

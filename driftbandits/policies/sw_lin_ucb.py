@@ -121,9 +121,9 @@ def sw_lin_ucb(
         sums = sums_of(state.memory, spec.num_arms)
         return SwLinUcbState(state.memory, sums, fit(sums, precision))
 
-    def forget(state: SwLinUcbState, is_new: Array) -> SwLinUcbState:
-        arms = without_new(state.memory.arms, is_new)
-        return state._replace(memory=state.memory._replace(arms=arms))
+    def forget(old: SwLinUcbState, new: SwLinUcbState, is_new: Array) -> SwLinUcbState:
+        arms = without_new(new.memory.arms, is_new)
+        return new._replace(memory=new.memory._replace(arms=arms))
 
     return Policy(init, act, learn, forget=forget)
 

@@ -77,9 +77,9 @@ def sw_thompson(spec: BanditSpec, *, window: int | None = None) -> Policy:
         kept = jnp.where(in_time, outcome, state.outcomes[slot])
         return count(state._replace(outcomes=state.outcomes.at[slot].set(kept)), outcome, 1)
 
-    def forget(state: SwThompsonState, is_new: Array) -> SwThompsonState:
-        arms = without_new(state.outcomes // 2, is_new)  # EMPTY // 2 is nobody
-        return state._replace(outcomes=jnp.where(arms < 0, EMPTY, state.outcomes))
+    def forget(old: SwThompsonState, new: SwThompsonState, is_new: Array) -> SwThompsonState:
+        arms = without_new(new.outcomes // 2, is_new)  # EMPTY // 2 is nobody
+        return new._replace(outcomes=jnp.where(arms < 0, EMPTY, new.outcomes))
 
     return Policy(init, act, learn, forget=forget)
 

@@ -97,7 +97,7 @@ def sw_ucb(
             lap=lap,
         )
 
-    def forget(state: SwUcbState, is_new: Array) -> SwUcbState:
-        return state._replace(arms=without_new(state.arms, is_new))
+    def forget(old: SwUcbState, new: SwUcbState, is_new: Array) -> SwUcbState:
+        return new._replace(arms=without_new(new.arms, is_new))
 
     return Policy(init, act, learn, forget=forget)

@@ -286,3 +286,18 @@ def test_nothing_foreign_is_imported_before_it_is_used_and_a_lack_is_told() -> N
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     message = needs("driftbandits.to_gymnasium", "gymnasium")
     assert out.stdout.splitlines() == ["set()", message]
+
+
+def test_features_of_arms_are_given_to_those_who_ask() -> None:
+    seen: list[object] = []
+
+    def pull(player, arms, context, features):
+        seen.append(features.shape)
+        return arms[0]
+
+    def update(player, arm, reward, features):  # which is the context's name here
+        seen.append(features.shape)
+
+    policy = external_policy(lambda: None, pull=pull, update=update)
+    simulate_external(policy, "shared_linear(num_arms=3, context_dim=2, arm_dim=5)", horizon=2)
+    assert seen == [(3, 5), (2,)] * 2

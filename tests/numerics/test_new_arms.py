@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import POLICIES, BanditSpec, Observation, build_policy, simulate
+from driftbandits import (
+    POLICIES,
+    BanditSpec,
+    InputError,
+    Observation,
+    build_policy,
+    simulate,
+)
 from driftbandits.numerics.new_arms import arm_axes
 
 ARMS = 4
@@ -67,6 +74,54 @@ def test_a_good_arm_in_a_bad_one_s_place_is_found(name):
     assert (arms[-300:] == 3).mean() > 0.6
 
 
+@pytest.mark.parametrize("name", ["neural_linear", "neural_ucb", "neural_ts"])
+def test_a_memory_of_past_rewards_does_not_teach_the_successor(name):
+    ids = np.zeros((40, ARMS))
+    ids[20:, 1] = 1
+    state, (arms, _) = played(name, np.random.default_rng(0).random((40, ARMS)), ids)
+    before = arms[:20] == 1
+    assert before.any()
+    np.testing.assert_array_equal(state.inner.memory.arms[:20][before], ARMS)
+    np.testing.assert_array_equal(state.inner.memory.arms[:20][~before], arms[:20][~before])
+    np.testing.assert_array_equal(state.inner.memory.arms[20:40], arms[20:])
+
+
+@pytest.mark.parametrize("name", ["exp3", "exp3_s", "rexp3"])
+def test_the_successor_of_the_leader_has_a_usual_weight(name):
+    ids = np.zeros((601, ARMS))
+    ids[600, 0] = 1
+    _, (_, probabilities) = played(name, np.tile([1.0, 0, 0, 0], (601, 1)), ids)
+    before, after = probabilities[599], probabilities[600]
+    if name != "rexp3":  # which forgets everything now and then
+        assert before[0] > 0.5
+    np.testing.assert_allclose(after, 1 / ARMS, atol=0.1)
+
+
+def test_a_new_arm_of_the_tracker_starts_at_the_mean_of_all_rewards():
+    spec = BanditSpec(ARMS, reward_range=(0.0, 10.0), arms_change=True)
+    policy, key = build_policy("tracker", spec), jax.random.key(0)
+    act, learn = jax.jit(policy.act), jax.jit(policy.learn)
+    seen = Observation(np.zeros(0, np.float32), np.ones(ARMS, bool), None, np.zeros(ARMS, np.int32))
+    state = policy.init(key)
+    for t in range(60):
+        decision, state = act(jax.random.fold_in(key, t), state, seen)
+        state = learn(state, decision.ticket, np.float32(10 if t else 0))
+    _, state = act(key, state, seen._replace(arm_ids=np.int32([0, 0, 7, 0])))
+    levels = state.inner.tracks[0].bank.mean[:, 2, -1]
+    np.testing.assert_allclose(levels, state.inner.seen.mean)
+    assert state.inner.seen.mean > 9
+
+
+def test_a_streak_ends_with_its_arm():
+    policy = build_policy("tracker", BanditSpec(2, arms_change=True))
+    key, only = jax.random.key(0), jnp.array([True, False])
+    seen = Observation(jnp.zeros(0), only, None, jnp.zeros(2, jnp.int32))
+    state = policy.init(key)
+    for ids, length in ([0, 0], 1), ([0, 0], 2), ([0, 1], 3), ([1, 1], 1):
+        _, state = policy.act(key, state, seen._replace(arm_ids=jnp.array(ids)))
+        assert int(state.inner.streaks.length) == length
+
+
 def test_a_late_reward_of_an_arm_that_left_is_not_its_successor_s():
     policy = build_policy("ucb", BanditSpec(2, arms_change=True))
     everyone, key = jnp.ones(2, bool), jax.random.key(0)
@@ -90,6 +145,7 @@ def reversed_pair(made):
     ("own", "wider", "axes"),
     [
         ((4,), (5,), [(0, 0)]),
+        ((18,), (19,), []),  # a window that happens to grow by one
         ((3, 4, 4), (3, 5, 5), [(1, 0), (2, 0)]),
         ((8, 7), (8, 8), [(1, 2)]),  # context of two, four arms, the last reward
         ((40,), (50,), []),
@@ -98,7 +154,7 @@ def reversed_pair(made):
     ],
 )
 def test_axes_of_arms_are_told_by_their_lengths(own, wider, axes):
-    assert arm_axes(own, wider, 4) == axes
+    assert arm_axes(own, wider, BanditSpec(4, 2)) == axes
 
 
 def test_features_are_worth_something_where_articles_come_and_go():
@@ -106,3 +162,16 @@ def test_features_are_worth_something_where_articles_come_and_go():
     with_features = simulate("lin_ucb", "articles", **size).regret[:, -1]
     without = simulate("lin_ucb(deviation=None)", "articles", **size).regret[:, -1]
     assert (without - with_features).mean() > 3 * (without - with_features).std() / np.sqrt(8)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (BanditSpec(3, arms_change=True), "arm_ids must be what an observation has where arms"),
+        (BanditSpec(3, arm_dim=2), r"arms of an observation must be of shape \(3, 2\)"),
+    ],
+)
+def test_what_an_environment_forgets_to_show_is_named(spec, message):
+    policy, key = build_policy("lin_ucb", spec), jax.random.key(0)
+    with pytest.raises(InputError, match=message):
+        policy.act(key, policy.init(key), Observation(jnp.zeros(0), jnp.ones(3, bool)))

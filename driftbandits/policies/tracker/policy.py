@@ -43,6 +43,7 @@ from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.policies.tracker import step, tracks
 from driftbandits.policies.tracker.fourier import random_waves
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_state
+from driftbandits.policies.tracker.streaks import without_streak
 from driftbandits.policies.tracker.tracks import Constants, Learning
 
 WIDEST_FULL = 32  # context numbers with full covariances, by default
@@ -137,7 +138,13 @@ def tracker(
     def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:
         return step.learn(state, constants, ticket, reward)
 
-    return Policy(init, act, learn)
+    def forget(old: TrackerState, new: TrackerState, is_new: Array) -> TrackerState:
+        level = partial(tracks.set_level, arms=is_new, level=new.seen.mean)
+        return new._replace(
+            tracks=tuple(map(level, new.tracks)), streaks=without_streak(new.streaks, is_new)
+        )
+
+    return Policy(init, act, learn, forget=forget)
 
 
 def check_drifts(drifts: tuple[float, ...]) -> None:

@@ -90,6 +90,14 @@ def add_pull(streaks: Streaks, arm: Array) -> Streaks:
     return streaks._replace(arm=arm, length=length)
 
 
+def without_streak(streaks: Streaks, is_new: Array) -> Streaks:
+    """The streak ends where a new arm takes the place of the one pulled last."""
+    ends = (streaks.arm >= 0) & is_new[streaks.arm]
+    return streaks._replace(
+        arm=jnp.where(ends, -1, streaks.arm), length=jnp.where(ends, 0, streaks.length)
+    )
+
+
 def add_evidence(
     streaks: Streaks,
     effect: Effect,
