@@ -141,7 +141,7 @@ def test_a_size_that_makes_no_sense_is_refused(size, message) -> None:
 
 def test_a_quick_look_is_small() -> None:
     quick = read_experiment("paper/figure_4").made_quick()
-    assert (quick.runs, quick.horizon) == (16, 7500)
+    assert (quick.runs, quick.horizon) == (16, 30_000)
     only_runs = made_up(quick={"runs": 3}).made_quick()
     assert (only_runs.runs, only_runs.horizon) == (3, 10_000)
     assert made_up().made_quick() == made_up()
@@ -149,7 +149,7 @@ def test_a_quick_look_is_small() -> None:
 
 def test_a_quick_look_at_a_sweep_takes_some_of_its_values() -> None:
     quick = read_experiment("paper/figure_5").made_quick()
-    assert [line.value for line in quick.lines()] == [0, 0.1, 1.0]
-    assert (quick.runs, quick.horizon) == (16, 300)
-    assert quick.parsed_claims()[0].values == (0.1, 1.0)
+    assert [line.value for line in quick.lines()] == [0, 0.3, 1.0]
+    assert (quick.runs, quick.horizon) == (40, 10_000)
+    assert quick.parsed_claims()[0].values == (0.3, 1.0)
     assert experiment_from(quick.name, json.loads(json.dumps(as_table(quick)))).sweep == quick.sweep

@@ -148,7 +148,7 @@ def test_twenty_steps_agree_with_pytorch(case):
 
 def small(**settings):
     """A policy for four arms and two inputs, a state with some weights, and a context."""
-    init, act, learn, _ = module.recurrent(BanditSpec(4, 2), layers=1, hidden=8, **settings)
+    init, act, learn, *_ = module.recurrent(BanditSpec(4, 2), layers=1, hidden=8, **settings)
     shapes = jax.eval_shape(init, KEYS[0])  # the state itself would take long to compile
     state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
     rng = np.random.default_rng(0)

@@ -461,8 +461,7 @@ DRAWINGS = {
         ),
     ),
     "shared_linear": Drawing(
-        "The best of six arms (colours) by time and context, with context_dim=2, arm_dim=2 and "
-        "period=2000: the model turns.",
+        "The best of six arms (colours) by time and context, with period=2000.",
         best_over_time("shared_linear(num_arms=6, context_dim=2, arm_dim=2, period=2000)", 4000, 1),
     ),
     "articles": Drawing(
