@@ -24,7 +24,7 @@ class World(NamedTuple):
     """What the experts of a bank assume."""
 
     drifts: Array  # (experts,) variance that a coefficient gains per step, before `speeds`
-    speeds: Array  # (dim,) how fast each coefficient may drift, relative to the others
+    speeds: Array  # (experts, dim) how fast each coefficient may drift, relative to the others
     prior: Array  # (dim,) variance of each coefficient before any reward
 
 

@@ -70,6 +70,8 @@ def tracker(
     randomness: float = 0.1,
     waves: int = 16,
     covariance: str | None = None,
+    slow_slopes: tuple[float, ...] = (),
+    hazard: float = 0.0,
 ) -> Policy:
     """Kalman filters from static to fast, weighted by their predictions, and one optimistic index.
 
@@ -91,19 +93,25 @@ def tracker(
         waves: Fourier features of the context in the second bank; 0 leaves it out.
         covariance: `full`, or `diagonal` to store only the variances of an arm's coefficients; by
             default full up to 32 context numbers.
+        slow_slopes: With a context, drifts of further experts, whose slopes drift no faster than
+            their levels.
+        hazard: Probability per step that an arm which nobody pulls changes to one like the others;
+            with 0, arms drift but do not change.
     """
     check.not_negative(randomness=randomness, width=width, growth=growth)
     check.positive(prior=prior, slope_prior=slope_prior, slope_speed=slope_speed, doubt=doubt)
-    check.probability(share=share, memory=memory, effect=effect)
+    check.probability(share=share, memory=memory, effect=effect, hazard=hazard)
     check.integer(waves=waves, at_least=0)
     if first_pulls is None:
         first_pulls = FIRST_PULLS_WITH_CONTEXT if spec.context_dim else FIRST_PULLS
     check.integer(first_pulls=first_pulls)
-    check_drifts(drifts)
+    check_drifts(drifts=drifts)
+    if slow_slopes not in ((), []):
+        check_drifts(slow_slopes=slow_slopes)
     if covariance is None:
         covariance = "full" if spec.context_dim <= WIDEST_FULL else "diagonal"
     check.known("covariance", covariance, ("full", "diagonal"))
-    scale_of_gaps = randomness or None
+    scale_of_gaps, change = randomness or None, hazard or None
     waves = waves if spec.context_dim else 0
     constants = constants_of_tracks(
         (drifts, WAVE_DRIFTS),
@@ -112,13 +120,16 @@ def tracker(
         prior=prior,
         slope_prior=slope_prior,
         slope_speed=slope_speed,
+        steady=tuple(slow_slopes) if spec.context_dim else (),
         learning=Learning(share=share, memory=memory, doubt=doubt, width=width, growth=growth),
         diagonal=covariance == "diagonal",
     )
 
     def init(key: Key) -> TrackerState:
         features = random_waves(key, waves, spec.context_dim, WAVE_LENGTH)
-        return start_state(constants, features, spec.num_arms, spec.context_dim)
+        return start_state(
+            constants, features, spec.num_arms, spec.context_dim, watches=change is not None
+        )
 
     def act(
         key: Key, state: TrackerState, observation: Observation
@@ -133,6 +144,7 @@ def tracker(
             first_pulls=first_pulls,
             effect_prior=effect,
             randomness=scale_of_gaps,
+            hazard=change,
         )
 
     def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:
@@ -147,11 +159,12 @@ def tracker(
     return Policy(init, act, learn, forget=forget)
 
 
-def check_drifts(drifts: tuple[float, ...]) -> None:
-    if not isinstance(drifts, list | tuple) or not drifts:
-        check.fail("drifts", "a list of at least one number", drifts)
-    for drift in drifts:
-        check.not_negative(drifts=drift)
+def check_drifts(**drifts: tuple[float, ...]) -> None:
+    for name, values in drifts.items():
+        if not isinstance(values, list | tuple) or not values:
+            check.fail(name, "a list of at least one number", values)
+        for value in values:
+            check.not_negative(**{name: value})
 
 
 def constants_of_tracks(
@@ -163,6 +176,7 @@ def constants_of_tracks(
     slope_prior: float,
     slope_speed: float,
     learning: Learning,
+    steady: tuple[float, ...] = (),
     diagonal: bool = False,
 ) -> list[Constants]:
     """The constants of the track of the context and, with more features, of the second track.
@@ -175,12 +189,13 @@ def constants_of_tracks(
         slope_prior: Variance of a slope.
         slope_speed: How much faster slopes drift than levels.
         learning: How both tracks learn.
+        steady: Drifts of further experts of the first track, with slopes as slow as levels.
         diagonal: Whether both store only variances.
     """
     first, second = drifts
     speeds, priors = [slope_speed] * context_dim + [1.0], [slope_prior] * context_dim + [prior]
     build = partial(tracks.constants, learning=learning, diagonal=diagonal)
-    found = [build(first, speeds=speeds, prior=priors)]
+    found = [build(first, speeds=speeds, prior=priors, steady=steady)]
     if more_features:
         speeds, priors = [1.0] * more_features + speeds, [WAVE_PRIOR] * more_features + priors
         found.append(build(second, speeds=speeds, prior=priors))

@@ -25,6 +25,7 @@ class TrackerState(NamedTuple):
     time: Array  # () int32, decisions
     last_reward_time: Array  # () int32, decisions when the last reward was learned
     restart_time: Array  # () int32, decisions at the last restart
+    last_pull_time: Array | None  # (num_arms,) int32, if arms may change unseen
 
 
 class TrackerTicket(NamedTuple):
@@ -38,7 +39,11 @@ class TrackerTicket(NamedTuple):
 
 
 def start_state(
-    constants: list[Constants], waves: Waves, num_arms: int, context_dim: int
+    constants: list[Constants],
+    waves: Waves,
+    num_arms: int,
+    context_dim: int,
+    watches: bool = False,
 ) -> TrackerState:
     return TrackerState(
         tracks=tuple(tracks.start(own, num_arms) for own in constants),
@@ -51,6 +56,7 @@ def start_state(
         time=jnp.int32(0),
         last_reward_time=jnp.int32(0),
         restart_time=jnp.int32(0),
+        last_pull_time=jnp.zeros(num_arms, jnp.int32) if watches else None,
     )
 
 

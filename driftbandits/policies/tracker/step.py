@@ -19,7 +19,7 @@ from driftbandits.policies.tracker.seen_rewards import (
 )
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_again
 from driftbandits.policies.tracker.streaks import Streaks
-from driftbandits.policies.tracker.tracks import Constants, Forecast, Track
+from driftbandits.policies.tracker.tracks import Changed, Constants, Forecast, Track
 
 
 def see_context(state: TrackerState, context: Array) -> tuple[TrackerState, Array]:
@@ -46,13 +46,15 @@ def decide(
     first_pulls: int,
     effect_prior: float,
     randomness: float | None,
+    hazard: float | None = None,
 ) -> tuple[Decision, TrackerState]:
     """Draws an arm from the features of every track; the state has already seen the context."""
     effect = streaks.current_effect(state.streaks, effect_prior)
     effect_by_arm = streaks.effect_by_arm(state.streaks, effect, available.size)
+    changed = changes(state, hazard)
     advice = [
         advise(
-            *tracks.mean_and_width(track, own, z),
+            *tracks.mean_and_width(track, own, z, changed),
             effect_by_arm=effect_by_arm,
             effect_chance=effect.chance,
             randomness=randomness,
@@ -69,9 +71,25 @@ def decide(
     repeats = (arm == state.streaks.arm) & (state.streaks.length > 0)
     ticket = TrackerTicket(features, arm, effect, repeats, first_pull, follows, state.time)
     state = state._replace(
-        streaks=streaks.add_pull(state.streaks, arm), pulls=count_pull(state.pulls, arm)
+        streaks=streaks.add_pull(state.streaks, arm),
+        pulls=count_pull(state.pulls, arm),
+        last_pull_time=pulled_now(state, arm),
     )
     return Decision(arm, probabilities, ticket), state
+
+
+def changes(state: TrackerState, hazard: float | None) -> Changed | None:
+    """Which arms may have changed since their last pull."""
+    if hazard is None or state.last_pull_time is None:
+        return None
+    unseen = state.time - state.last_pull_time - 1
+    return Changed(-jnp.expm1(-hazard * unseen), state.pulls > 0)
+
+
+def pulled_now(state: TrackerState, arm: Array) -> Array | None:
+    if state.last_pull_time is None:
+        return None
+    return jnp.where(jnp.arange(state.pulls.size) == arm, state.time, state.last_pull_time)
 
 
 def learn(

@@ -43,6 +43,13 @@ class Constants(NamedTuple):
         return diagonal if self.diagonal else kalman
 
 
+class Changed(NamedTuple):
+    """Arms that may have changed while nobody was looking."""
+
+    chance: Array  # (num_arms,) that it has
+    pulled: Array  # (num_arms,) bool, whether anything is known of it
+
+
 class Forecast(NamedTuple):
     """The forecast of one arm's reward by every expert."""
 
@@ -57,13 +64,20 @@ def constants(
     speeds: list[float],
     prior: list[float],
     learning: Learning,
+    steady: tuple[float, ...] = (),
     diagonal: bool = False,
 ) -> Constants:
-    """The constants of experts with these drifts; `speeds` and `prior` are per feature."""
-    halves = 2.0 ** -np.arange(len(drifts))
+    """The constants of experts with these drifts; `speeds` and `prior` are per feature.
+
+    `steady` are the drifts of further experts, all of whose coefficients drift at speed 1. The
+    belief in the first of them is that in the second of the others.
+    """
+    halves = 2.0 ** -np.append(np.arange(len(drifts)), 1 + np.arange(len(steady)))
     # NumPy: a policy that is built while tracing outlives the trace, and nothing is compiled.
     belief = (halves / halves.sum()).astype(np.float32)
-    world = World(*(np.float32(x) for x in (drifts, speeds, prior)))  # type: ignore[arg-type]
+    speeds_by_expert = [speeds] * len(drifts) + [[1.0] * len(speeds)] * len(steady)
+    numbers = [*drifts, *steady], speeds_by_expert, prior
+    world = World(*(np.float32(x) for x in numbers))  # type: ignore[arg-type]
     return Constants(world, belief, learning, diagonal)
 
 
@@ -73,7 +87,9 @@ def start(constants: Constants, num_arms: int) -> Track:
     )
 
 
-def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple[Array, Array]:
+def mean_and_width(
+    track: Track, constants: Constants, features: Array, changed: Changed | None = None
+) -> tuple[Array, Array]:
     """The mean of every arm and the width of the optimism: the index is their sum.
 
     known_k is the number of rewards of the arm, with these features, that would leave as much
@@ -84,9 +100,22 @@ def mean_and_width(track: Track, constants: Constants, features: Array) -> tuple
     means, variances = constants.filters.predict(track.bank, features)
     mean = weights @ means
     variance = weights @ (noise[:, None] * variances + (means - mean) ** 2)
+    if changed is not None:
+        mean, variance = with_changes(mean, variance, changed)
     known = jnp.sum(weights * noise) / variance
     ratio = jnp.log(jnp.maximum(1.0, jnp.sum(known) / known))
     return mean, jnp.sqrt(variance * (settings.width + settings.growth * ratio))
+
+
+def with_changes(mean: Array, variance: Array, changed: Changed) -> tuple[Array, Array]:
+    """Means and variances of arms that may have changed unseen, to an arm like the others."""
+    chance, pulled = changed
+    count = jnp.maximum(jnp.sum(pulled), 1)
+    centre = jnp.sum(mean, where=pulled) / count
+    apart = mean - centre
+    spread = jnp.sum(apart**2, where=pulled) / count
+    within = (1 - chance) * variance + chance * spread
+    return mean - chance * apart, within + chance * (1 - chance) * apart**2
 
 
 def forecast_reward(
@@ -98,7 +127,7 @@ def forecast_reward(
     """
     mean, variance, along = constants.filters.predict_arm(track.bank, arm, features)
     drifts, speeds, _ = constants.world
-    drifted = drift_steps * drifts * jnp.sum(speeds * features**2)
+    drifted = drift_steps * drifts * jnp.sum(speeds * features**2, axis=-1)
     known = jnp.clip(1 - drifted / variance, 0.0, 1.0)
     return Forecast(mean, known * variance, known[:, None] * along)
 

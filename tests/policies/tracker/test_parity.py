@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from driftbandits import BanditSpec
-from driftbandits.policies.tracker import tracks
+from driftbandits.policies.tracker import step, tracks
 from driftbandits.policies.tracker.policy import WAVE_DRIFTS, WAVE_PRIOR
 from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, masks_for, play
 from tests.policies.test_parity_linear import jumping_wheel
@@ -19,10 +19,11 @@ OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING
 
 @jax.jit
 @jax.vmap
-def means_and_widths(track, features):
+def means_and_widths(track, features, changed):
     """Of all steps."""
     variances_alone = track.bank.covariance.ndim == track.bank.mean.ndim
-    return tracks.mean_and_width(track, OPTIMISM._replace(diagonal=variances_alone), features)
+    constants = OPTIMISM._replace(diagonal=variances_alone)
+    return tracks.mean_and_width(track, constants, features, changed)
 
 
 def jumping(rng):
@@ -106,8 +107,9 @@ def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS):
     gated = isinstance(twin, Gated)
     twins = twin.tracks if gated else (twin,)
     main = twins[0]
+    changed = step.changes(game.states._replace(time=ticket.time[:, None]), main.h or None)
     indices = [
-        [np.asarray(x) for x in means_and_widths(track, features)]
+        [np.asarray(x) for x in means_and_widths(track, features, changed)]
         for track, features in zip(game.states.tracks, ticket.features, strict=True)
     ]
     for t, arm, reward in game.pulls():
@@ -168,6 +170,22 @@ def test_without_a_context(case):
     if limit < STEPS:
         assert twin.chance(5, twin.pslab) > 0.9
         assert twin.ge[5] / twin.gn[5] < -0.2
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_arms_that_may_change_unseen(masked):
+    rng = np.random.default_rng(9)
+    rewards, masks = jumping(rng), masks_for(rng, 5, masked)
+    name, twin = "tracker(hazard=0.01)", Ours(5, 0, h=0.01)
+    assert compare(name, COINS, twin, rewards, nothing(rng), masks) > 0.8 * STEPS
+
+
+def test_experts_with_slow_slopes():
+    rng = np.random.default_rng(10)
+    contexts, rewards = jumping_wheel(rng)
+    masks, slow = masks_for(rng, 5, masked=False), (1e-5, 1e-4, 1e-3)
+    name, twin = f"tracker(waves=0, slow_slopes={slow})", Ours(5, 2, slow=slow)
+    assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
 
 
 @pytest.mark.parametrize("case", ["coins", "masks", "1000 + 50 x"])

@@ -241,6 +241,17 @@ def test_coins_have_no_effect_of_streaks():
     assert np.mean(chance < 0.5) >= 0.99
 
 
+def test_an_arm_that_changes_unseen_is_looked_at_again():
+    """An arm that pays the same always, beside one that becomes better while nobody pulls it."""
+    rewards = np.full((3000, 2), 0.5)
+    rewards[:500, 1], rewards[500:, 1] = 0.0, 1.0
+    pulled = {}
+    for name in ("tracker", "tracker(hazard=0.01)"):
+        arms = play(name, BanditSpec(2), rewards)[2]
+        pulled[name] = np.mean(arms[-1000:] == 1)
+    assert pulled["tracker"] < 0.1 < 0.9 < pulled["tracker(hazard=0.01)"]
+
+
 @pytest.mark.parametrize(("dim", "full"), [(32, True), (33, False)])
 def test_wide_contexts_have_variances_alone(dim, full):
     spec = FREE._replace(context_dim=dim)
@@ -265,6 +276,9 @@ def test_wide_contexts_have_variances_alone(dim, full):
             "covariance='full '",
             "covariance must be one of full, diagonal, got 'full '; did you mean",
         ),
+        ("hazard=2", r"hazard must be a probability in \[0, 1\], got 2"),
+        ("slow_slopes=0.1", "slow_slopes must be a list of at least one number, got 0.1"),
+        ("slow_slopes=[-1]", "slow_slopes must be a number of at least 0, got -1"),
         ("waves=-1", "waves must be a whole number of at least 0, got -1"),
     ],
 )

@@ -8,7 +8,7 @@ Experts are j, arms k; the intercept is the last feature. Where the pseudocode i
 - Not-available arms cannot be chosen, but count in the sum of the effective pulls.
 - The first of a bucket's lengths is the edge: 24-31, 32-41, and so on, the last without end.
 - A context coordinate that was always 0 stays 0.
-- pslab=0 is a world without an effect of streaks.
+- pslab=0 is a world without an effect of streaks, h=0 one without unseen changes.
 
 `Tracker` is the pseudocode as it stands, `Ours` has the changes that the policy makes to it, and
 `Gated` adds the second track.
@@ -72,16 +72,20 @@ class Tracker:
         a0=2.0,
         pslab=0.01,
         diagonal=False,
+        slow=(),
+        h=0.0,
     ):
-        self.J, self.K, self.d = len(q), num_arms, context_dim + 1
-        halves = 0.5 ** np.arange(self.J)
-        self.q = np.array(q, float)
+        self.J, self.K, self.d = len(q) + len(slow), num_arms, context_dim + 1
+        halves = 0.5 ** np.array([*range(len(q)), *range(1, 1 + len(slow))])
+        self.q, self.h = np.array([*q, *slow], float), h
         self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
         self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
         self.pslab, self.diagonal = pslab, diagonal
         self.n0 = (8 if context_dim else 2) if n0 is None else n0
         self.prior = np.array([px] * context_dim + [p0])
-        self.s = np.array([xq] * context_dim + [1.0])
+        self.s = np.ones((self.J, self.d))
+        self.s[: len(q), :-1] = xq
+        self.now, self.pulled_at = 0, np.zeros(num_arms)
         self.seen, self.coordinates = SeenRewards(), [SeenCoordinate() for _ in range(context_dim)]
         self.last, self.streak, self.steps = None, 0, 0
         self.start()
@@ -107,6 +111,7 @@ class Tracker:
         """The arms' probabilities; the index, without the effect, stays to be looked at."""
         available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
         self.z, self.steps = self.features(np.array(context, float)), self.steps + 1
+        self.now += 1
 
         z, w, s2 = self.z, self.w, self.s2
         self.pm = self.m @ z
@@ -116,6 +121,7 @@ class Tracker:
 
         mean = w @ self.pm
         var = w @ (s2[:, None] * self.pv + (self.pm - mean) ** 2)
+        mean, var = self.perhaps_changed(mean, var)
         sb = w @ s2
         n = sb / var  # N of the pseudocode
         log = np.log(np.maximum(1, n.sum() / n))
@@ -133,6 +139,16 @@ class Tracker:
             self.probabilities(self.affected, available),
         )
         return (1 - self.ps) * plain + self.ps * affected
+
+    def perhaps_changed(self, mean, var):
+        """Mean and variance of a mixture: the arm as it was, or one drawn like all others."""
+        if self.h == 0 or not (self.pulls > 0).any():
+            return mean, var
+        others = mean[self.pulls > 0]
+        p = 1 - np.exp(-self.h * (self.now - self.pulled_at - 1))
+        second_moment = (1 - p) * (var + mean**2) + p * (others.var() + others.mean() ** 2)
+        new = (1 - p) * mean + p * others.mean()
+        return new, second_moment - new**2
 
     def features(self, x):
         return np.array([*(seen.add(i) for seen, i in zip(self.coordinates, x, strict=True)), 1.0])
@@ -154,6 +170,7 @@ class Tracker:
         self.streak = self.streak + 1 if arm == self.last else 1
         self.last = arm
         self.pulls[arm] += 1
+        self.pulled_at[arm] = self.now
         if believed:
             self.m[:, self.pulls == 0, -1] = np.mean(self.rewards)
 
@@ -217,7 +234,7 @@ class Tracker:
     def pass_time(self):
         i = np.arange(self.d)
         room = np.maximum(0, 1 - self.P[:, :, i, i] / self.prior)
-        gained = np.minimum(self.steps * self.q[:, None, None] * self.s, self.prior)
+        gained = np.minimum(self.steps * self.q[:, None, None] * self.s[:, None], self.prior)
         self.P[:, :, i, i] += gained * room
 
 
@@ -277,7 +294,7 @@ class Waved(Ours):
     def __init__(self, first, directions, phases, q, p_waves, **constants):
         waves, dim = directions.shape
         super().__init__(first.K, dim + waves, q=q, n0=first.n0, **constants)
-        self.prior[:waves], self.s[:waves] = p_waves, 1
+        self.prior[:waves], self.s[:, :waves] = p_waves, 1
         self.start()
         self.first, self.directions, self.phases = first, directions, phases
 
