@@ -23,6 +23,7 @@ PARTS = {  # name: module, function, minutes it takes, about
     "programs": ("programs", "programs", 15),
     "pairs": ("pairs", "single_pairs", 2),
     "service": ("service", "service_load", 9),
+    "features": ("features", "features", 7),
 }
 
 

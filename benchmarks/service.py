@@ -94,10 +94,25 @@ def seconds_on_core(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def asking(serving: Serving, policy: str, batch: int | None, context: int, name: str) -> Turn:
+def arms_with(features: int) -> list[str] | dict[str, dict[str, float]]:
+    """The arms, with so many features."""
+    rng = np.random.default_rng(0)
+    rows = {arm: {f"f{i}": rng.normal() for i in range(features)} for arm in ARMS}
+    return rows if features else ARMS
+
+
+def asking(
+    serving: Serving,
+    policy: str,
+    batch: int | None,
+    context: int,
+    name: str,
+    features: int = 0,
+) -> Turn:
     """A bandit of its own and a client that asks for it."""
     names = [f"x{i}" for i in range(context)]
-    bandit = {"name": name, "arms": ARMS, "policy": policy, "context": names, "seed": 0}
+    arms = arms_with(features)
+    bandit = {"name": name, "arms": arms, "policy": policy, "context": names, "seed": 0}
     ask(serving.port, "/v1/bandits", bandit)
     client = f"-m benchmarks.load {serving.port} {name} --connections {CONNECTIONS[batch]}"
     client += f" --context {context}" + (f" --batch {batch}" if batch else "")
