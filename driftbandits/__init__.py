@@ -7,7 +7,7 @@ command line's help do not wait for JAX.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.14.0"
+__version__ = "0.15.0"
 
 _HOMES = {
     "BanditSpec": "core",
@@ -38,6 +38,10 @@ _HOMES = {
     "compare": "running.comparison",
     "Agent": "agents.agent",
     "AgentDecision": "agents.requests",
+    "category": "agents.fields",
+    "cyclic": "agents.fields",
+    "flag": "agents.fields",
+    "number": "agents.fields",
     "Request": "agents.requests",
     "RebuiltAgent": "logs.rebuild",
     "rebuild_agent": "logs.rebuild",
@@ -80,12 +84,16 @@ __all__ = [  # spelled out: type checkers read it
     "asgi_app",
     "build_environment",
     "build_policy",
+    "category",
     "compare",
     "compare_with",
+    "cyclic",
     "draw_curves",
     "estimate",
     "external_policy",
+    "flag",
     "from_gymnasium",
+    "number",
     "paired_difference",
     "read_experiment",
     "read_results",
@@ -100,6 +108,7 @@ __all__ = [  # spelled out: type checkers read it
 
 if TYPE_CHECKING:
     from driftbandits.agents.agent import Agent
+    from driftbandits.agents.fields import category, cyclic, flag, number
     from driftbandits.agents.requests import AgentDecision, Request
     from driftbandits.check import InputError
     from driftbandits.client import Client

@@ -115,6 +115,39 @@ def definition(file: Traversable, name: str) -> ast.FunctionDef:
     )
 
 
+def uses_features(file: Traversable) -> bool:
+    """Whether a policy's module, or one that it imports, reads the features of the arms."""
+    found, waiting = {str(file): file}, [file]
+    while waiting:
+        module = parsed(waiting.pop())
+        if any(is_features(node) for node in ast.walk(module)):
+            return True
+        new = {path: file for path, file in imported(module).items() if path not in found}
+        found |= new
+        waiting += new.values()
+    return False
+
+
+def is_features(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "observation.arms"
+
+
+def imported(module: ast.Module) -> dict[str, Traversable]:
+    """The files of policies and of what they share that a module imports from, by path."""
+    names = [
+        name
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+    ]
+    files = [
+        PACKAGE / f"{name.partition('.')[2].replace('.', '/')}.py"
+        for name in names
+        if name.startswith(("driftbandits.policies.", "driftbandits.numerics."))
+    ]
+    return {str(file): file for file in files if file.is_file()}
+
+
 def parsed(file: Traversable) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 

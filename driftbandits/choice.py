@@ -7,10 +7,12 @@ Python or TOML: `0.1`, `3`, `true`, `none`, `"text"`, `[1, 2]`.
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, get_args
 
 from driftbandits import check
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -30,21 +32,28 @@ def write(value: object) -> str:
     return repr(value)
 
 
-def parse(kind: str, text: str) -> Choice:
-    """Reads `name` or `name(setting=value, ...)`; `kind` names the thing in error messages."""
+def parse(kind: str, text: str, unnamed: Mapping[str, str] = NOTHING) -> Choice:
+    """Reads `name` or `name(setting=value, ...)`; `kind` names the thing in error messages.
+
+    `unnamed` has the setting, by the choice's name, that may be given as in `name(value)`.
+    """
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
         refuse(kind, text)
     if isinstance(node, ast.Name):
         return Choice(node.id, {})
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+    if isinstance(node, ast.Tuple):
+        check.fail(kind, "one at a time (in a command: -p tracker -p ucb)", text)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         refuse(kind, text)
+    first = unnamed.get(node.func.id)
+    given = [(first, value) for value in node.args]
     settings = {}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in settings:
+    for name, value in given + [(keyword.arg, keyword.value) for keyword in node.keywords]:
+        if name is None or name in settings or isinstance(value, ast.Starred):
             refuse(kind, text)
-        settings[keyword.arg] = _value(kind, text, keyword.value)
+        settings[name] = _value(name, value, text)
     return Choice(node.func.id, settings)
 
 
@@ -52,13 +61,14 @@ def refuse(kind: str, text: str) -> NoReturn:
     check.fail(kind, "written as name or name(setting=value, ...)", text)
 
 
-def _value(kind: str, text: str, node: ast.expr) -> Any:
+def _value(name: str, node: ast.expr, text: str) -> Any:
     if isinstance(node, ast.Name) and node.id in WORDS:
         return WORDS[node.id]
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        refuse(kind, text)
+        rule = "a number, true, false, none, a 'text' or a [list]"
+        check.fail(f"the setting {name}", rule, ast.get_source_segment(text.strip(), node))
 
 
 def settings_of(factory: Callable[..., Any]) -> dict[str, Any]:

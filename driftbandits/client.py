@@ -4,132 +4,36 @@ It waits when the service is busy, and repeats a request that failed if that is 
 their ids here, so asking twice still makes one decision.
 """
 
-import math
-import secrets
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 
 from driftbandits import check
 from driftbandits.atomic_file import write_atomically
-from driftbandits.service_calls import ServiceCalls, ServiceError, error_from
+from driftbandits.client_messages import (
+    Bandit,
+    Correction,
+    Outcome,
+    as_arms,
+    as_bandit,
+    as_columns,
+    as_outcome,
+    as_request,
+    as_slates,
+    as_values,
+    finite,
+)
+from driftbandits.service_calls import ServiceCalls
 
 BATCH_SIZE = 1000
 LONG = 120.0  # seconds, for what compiles or deletes much; the service gives up after 60
-REQUEST_FIELDS = ["context", "available", "id"]
 
 Names = Iterable[str]
-Context = Sequence[float] | Mapping[str, float]
-
-
-class Arm(NamedTuple):
-    """An arm of a bandit.
-
-    Attributes:
-        name: The name of the arm.
-        retired: Whether it is no longer chosen.
-    """
-
-    name: str
-    retired: bool
-
-
-class Bandit(NamedTuple):
-    """A bandit with its settings and its counts so far.
-
-    Attributes:
-        name: The name of the bandit.
-        policy: The policy with its settings.
-        context: The names of the context numbers.
-        arms: All arms, including retired ones.
-        seed: The random seed.
-        window: How many seconds a decision waits for its reward.
-        default_reward: The reward that is learned when the window ends.
-        reward_range: The lowest and the highest reward.
-        context_ranges: The lowest and the highest value of context numbers, by name.
-        out_of_range: What happens to a number out of its range: "refuse", "clip" or "accept".
-        noise: The sub-Gaussian constant of the rewards.
-        horizon: The number of decisions, if known.
-        max_open: How many decisions may be open.
-        created: When it was created, in unix seconds.
-        decisions: The number of decisions. This and the next three are None before it is loaded.
-        rewards: The number of rewards.
-        expired: The number of decisions that expired.
-        open: The number of decisions that wait for a reward.
-        worker: The address of the worker that owns it.
-    """
-
-    name: str
-    policy: str
-    context: tuple[str, ...]
-    arms: tuple[Arm, ...]
-    seed: int
-    window: float | None
-    default_reward: float | None
-    reward_range: tuple[float, float]
-    context_ranges: dict[str, tuple[float, float]]
-    out_of_range: str
-    noise: float
-    horizon: int | None
-    max_open: int
-    created: float
-    decisions: int | None
-    rewards: int | None
-    expired: int | None
-    open: int | None
-    worker: str | None
-
-
-class Decision(NamedTuple):
-    """A decision of the service.
-
-    Attributes:
-        id: The id to send its reward with.
-        arm: The name of the arm to play.
-        probability: The probability with which it was chosen.
-        probabilities: The probabilities of all arms, by name.
-    """
-
-    id: str
-    arm: str
-    probability: float
-    probabilities: dict[str, float]
-
-
-class Outcome(NamedTuple):
-    """What happened to a reward.
-
-    Attributes:
-        id: The id of the decision.
-        reward: The reward, or None if it was refused.
-        status: "learned", "duplicate" or "refused".
-        error: Why it was refused.
-    """
-
-    id: str
-    reward: float | None
-    status: str
-    error: ServiceError | None = None
-
-
-class Correction(NamedTuple):
-    """A reward before and after its correction.
-
-    Attributes:
-        id: The id of the decision.
-        before: The reward so far, or None if there was none.
-        reward: The reward from now on, or None if it was taken back.
-    """
-
-    id: str
-    before: float | None
-    reward: float | None
+Context = Sequence[float] | Mapping[str, Any]
 
 
 class Client:
@@ -189,7 +93,14 @@ class Client:
         self.close()
 
     def create(
-        self, name: str, arms: Names, context: Names = (), policy: str = "tracker", **settings: Any
+        self,
+        name: str,
+        arms: Names | Mapping[str, Context],
+        context: Names | Mapping[str, Any] = (),
+        policy: str = "tracker",
+        *,
+        features: Names | Mapping[str, Any] | None = None,
+        **settings: Any,
     ) -> Bandit:
         """Creates a bandit, or returns the one that exists with the same settings.
 
@@ -197,9 +108,12 @@ class Client:
 
         Args:
             name: The name of the bandit.
-            arms: The names of its arms.
-            context: The names of the numbers that come with each decision.
+            arms: The names of its arms, or a mapping of names to the features of each arm.
+            context: The names of the numbers that come with each decision, or a schema: a mapping
+                of names to `number()`, `category()`, `cyclic()`, `flag()`, or to their texts.
             policy: The name of a policy with its settings, as in "recurrent(energy=0)".
+            features: The names of the features of arms, or a schema. None takes the names of the
+                first arm's.
             **settings: The other settings of a bandit, such as `seed`, `window`, `default_reward`
                 and `reward_range`.
 
@@ -214,11 +128,13 @@ class Client:
                 client.create("mail", ["red", "green"], policy="thompson")
             ```
         """
-        for what, names in {"arms": arms, "context": context}.items():
+        for what, names in {"arms": arms, "context": context, "features": features}.items():
             if isinstance(names, str):
                 check.fail(what, "a list of names", names)
-        body = {"name": name, "arms": list(arms), "context": list(context), "policy": policy}
-        body |= settings
+        body = {"name": name, "arms": as_arms(arms), "policy": policy, **settings}
+        body["context"] = as_columns(context)
+        if features is not None:
+            body["features"] = as_columns(features)
         made = self._call("POST", "/v1/bandits", body, safe=True, at_least=LONG)
         return as_bandit(made)
 
@@ -273,17 +189,23 @@ class Client:
         context: Context | None = None,
         available: Names | None = None,
         id: str | None = None,
-    ) -> Decision:
+        *,
+        arms: Mapping[str, Context] | None = None,
+        k: int | None = None,
+    ) -> Any:
         """Asks for a decision. The same id again gives the same decision.
 
         Args:
             bandit: The name of the bandit.
             context: The numbers in the order of the context's names, or a mapping by name.
             available: The names of the arms to choose from. None means all that are not retired.
-            id: Your own id of the decision. None makes one.
+            id: Your own id of the decision, or of the slate. None makes one.
+            arms: The arms to choose from, instead of `available`, with features that count for this
+                decision only.
+            k: How many arms to choose, all different, for a slate. None chooses one.
 
         Returns:
-            The decision.
+            The decision; with `k`, the list of decisions, one for each place.
 
         Example:
             ```python
@@ -295,19 +217,21 @@ class Client:
                 assert client.decide("door", id="visit-1") == decision
             ```
         """
-        body = as_request({"context": context, "available": available, "id": id})
-        return as_decision(self._call("POST", path(bandit, "decisions"), body, safe=True))
+        given = {"context": context, "available": available, "id": id, "arms": arms, "k": k}
+        body = as_request(given)
+        made = self._call("POST", path(bandit, "decisions"), body, safe=True)
+        return as_slates(iter([made] if k is None else made["decisions"]), [body])[0]
 
-    def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Asks for many decisions, in batches of up to 1,000.
 
         Args:
             bandit: The name of the bandit.
-            requests: A mapping for each decision, which may have a `context`, the `available` arms
-                and an `id`.
+            requests: A mapping for each decision, which may have a `context`, the `available` arms,
+                an `id`, `arms` of its own, and `k`.
 
         Returns:
-            The decisions, in the order of the requests.
+            The decisions, in the order of the requests. For a request with `k`, it is a list.
 
         Example:
             ```python
@@ -320,7 +244,7 @@ class Client:
             ```
         """
         rows = [as_request(request) for request in requests]
-        return [as_decision(one) for one in self._in_batches(bandit, "decisions", rows)]
+        return as_slates(self._in_batches(bandit, "decisions", rows), rows)
 
     def reward(self, bandit: str, id: str, reward: float) -> Outcome:
         """Sends the reward of a decision.
@@ -397,18 +321,35 @@ class Client:
         made = self._call("POST", path(bandit, "corrections"), body, safe=True, at_least=LONG)
         return Correction(made["id"], made["before"], made["reward"])
 
-    def add_arm(self, bandit: str, name: str) -> Bandit:
+    def add_arm(self, bandit: str, name: str, features: Context | None = None) -> Bandit:
         """Adds an arm, which starts from the prior. The service may have to compile the policy.
 
         Args:
             bandit: The name of the bandit.
             name: The name of the new arm.
+            features: Its features, from which a policy may know what to expect of it.
 
         Returns:
             The bandit with its new arm.
         """
-        made = self._call("POST", path(bandit, "arms"), {"name": name}, at_least=LONG)
-        return as_bandit(made)
+        body = {"name": name}
+        if features is not None:
+            body["features"] = as_values("features", features)
+        return as_bandit(self._call("POST", path(bandit, "arms"), body, at_least=LONG))
+
+    def set_features(self, bandit: str, name: str, features: Context) -> Bandit:
+        """Changes the features of an arm. What was learned about the arm stays.
+
+        Args:
+            bandit: The name of the bandit.
+            name: The name of the arm.
+            features: Its features from now on.
+
+        Returns:
+            The bandit.
+        """
+        body = {"name": name, "features": as_values("features", features)}
+        return as_bandit(self._call("POST", path(bandit, "arms/features"), body, safe=True))
 
     def retire_arm(self, bandit: str, name: str) -> Bandit:
         """Stops choosing an arm. What was learned about it stays."""
@@ -469,9 +410,24 @@ class Client:
         return as_bandit(self._call("POST", target, {"name": name}, safe=True))
 
     def _in_batches(self, bandit: str, kind: str, rows: list[dict[str, Any]]) -> Iterator[Any]:
-        for batch in (rows[at : at + BATCH_SIZE] for at in range(0, len(rows), BATCH_SIZE)):
+        for batch in batches(rows):
             target = path(bandit, f"{kind}/batch")
             yield from self._call("POST", target, {kind: batch}, safe=True)[kind]
+
+
+def batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Splits requests so that each batch has at most BATCH_SIZE decisions, slates included."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        own = row.get("k", 1)
+        if batch and size + own > BATCH_SIZE:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += own
+    if batch:
+        yield batch
 
 
 def path(bandit: str, rest: str = "") -> str:
@@ -480,52 +436,3 @@ def path(bandit: str, rest: str = "") -> str:
         check.fail("bandit", "a name", bandit)
     name = quote(bandit, safe="").replace(".", "%2E")  # .. is a name, not the parent folder
     return f"/v1/bandits/{name}/{rest}".rstrip("/")
-
-
-def finite(name: str, value: Any) -> float:
-    if not isinstance(value, Real) or not math.isfinite(value):
-        check.fail(name, "a finite number", value)
-    return float(value)
-
-
-def new_id() -> str:
-    """Makes an id that starts with the time: ids in order are faster to look up in the log."""
-    return f"{time.time_ns() // 1000:013x}{secrets.token_hex(8)}"
-
-
-def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes the body of a request for a decision, which always has an id."""
-    for name in request:
-        check.known("field of a request", name, REQUEST_FIELDS)
-        if name != "id" and isinstance(request[name], str):
-            check.fail(name, "a list", request[name])
-    context, available, id = (request.get(name) for name in REQUEST_FIELDS)
-    body: dict[str, Any] = {"id": new_id() if id is None else id}
-    if isinstance(context, Mapping):
-        body["context"] = {name: finite(name, value) for name, value in context.items()}
-    elif context is not None:
-        body["context"] = [finite("context", value) for value in context]
-    if available is not None:
-        body["available"] = list(available)
-    return body
-
-
-def as_bandit(answer: Mapping[str, Any]) -> Bandit:
-    """Reads a bandit, without fields that a newer service may add."""
-    fields: dict[str, Any] = {name: answer.get(name) for name in Bandit._fields}
-    fields["arms"] = tuple(Arm(arm["name"], arm["retired"]) for arm in answer["arms"])
-    fields["context"] = tuple(answer["context"])
-    fields["reward_range"] = tuple(answer["reward_range"])
-    ranges = answer.get("context_ranges", {})
-    fields["context_ranges"] = {name: tuple(ends) for name, ends in ranges.items()}
-    return Bandit(**fields)
-
-
-def as_decision(answer: Mapping[str, Any]) -> Decision:
-    return Decision(*(answer[name] for name in Decision._fields))
-
-
-def as_outcome(answer: Mapping[str, Any]) -> Outcome:
-    if error := answer.get("error"):
-        return Outcome(answer["id"], None, "refused", error_from(0, error))
-    return Outcome(answer["id"], answer["reward"], answer["status"])

@@ -9,7 +9,14 @@ import sys
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-from driftbandits.catalogue import IGNORES, arguments_of, described, homes_of, parsed
+from driftbandits.catalogue import (
+    IGNORES,
+    arguments_of,
+    described,
+    homes_of,
+    parsed,
+    uses_features,
+)
 from driftbandits.check import known
 from driftbandits.choice import write
 from driftbandits.uses import use_of
@@ -21,6 +28,8 @@ PACKAGES = {
 }
 PAPER, DIFFERENCES, USE = "Paper: ", "Differences from the paper: ", "Use it "
 RULE = ""  # every other paragraph
+IGNORES_FEATURES = "It ignores the features of arms."
+IGNORES_BOTH = "It ignores the context and the features of arms."
 TRANSFORMED = {  # a value that shows what each does
     "max_consecutive": "10",
     "fatigue": "0.9",
@@ -86,7 +95,7 @@ def explain(name: str) -> str:
         "## How it works",
         about.rule,
         "## When to use it",
-        about.use,
+        about.use if table != "POLICIES" or uses_features(file) else without_features(about.use),
         "## Settings",
         *settings(name, table, file),
         "## Example",
@@ -118,6 +127,13 @@ def about_module(file: Traversable) -> About:
         paper=capitalised(text(PAPER).removeprefix(PAPER)),
         differences=text(DIFFERENCES),
     )
+
+
+def without_features(use: str) -> str:
+    """When to use a policy that ignores the features of arms."""
+    if use.endswith(IGNORES):
+        return use.removesuffix(IGNORES) + IGNORES_BOTH
+    return f"{use}\n\n{IGNORES_FEATURES}"
 
 
 def capitalised(text: str) -> str:

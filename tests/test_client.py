@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError
-from driftbandits.client import Arm, Client, Decision, Outcome, ServiceError
+from driftbandits.client import Client, batches
+from driftbandits.client_messages import Arm, Decision, Outcome
+from driftbandits.service_calls import ServiceError
 from tests.fake_service import FakeService, refused
 
 
@@ -29,7 +31,7 @@ def client(service: FakeService) -> Iterator[Client]:
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waits: list[float] = []
-    monkeypatch.setattr("driftbandits.client.time.sleep", waits.append)
+    monkeypatch.setattr("driftbandits.service_calls.time.sleep", waits.append)
     return waits
 
 
@@ -96,6 +98,11 @@ def test_many_decisions_are_one_request(client: Client, service: FakeService) ->
     assert path == "/v1/bandits/shop/decisions/batch"
     assert [one.id for one in decisions] == [one["id"] for one in body["decisions"]]
     assert len({"mine", *(one.id for one in decisions)}) == 3
+
+
+def test_a_batch_has_at_most_1000_places() -> None:
+    rows: list[dict[str, Any]] = [{"k": 600}, {"id": "x"}, {"k": 399}, {"k": 1}, {"k": 1000}]
+    assert list(batches(rows)) == [rows[:3], rows[3:4], rows[4:]]
 
 
 def test_rewards_tell_what_became_of_them(client: Client) -> None:
@@ -246,8 +253,10 @@ def test_several_threads_share_a_client(client: Client, service: FakeService) ->
         (lambda client: client.decide("shop", context="12"), "context must be a list, got '12'"),
         (lambda client: client.decide("shop", available="red"), "available must be a list"),
         (lambda client: client.decide("shop", context=[1.0, np.nan]), "context must be a finite"),
-        (lambda client: client.decide("shop", context={"age": None}), "age must be a finite"),
+        (lambda client: client.decide("shop", context={"age": ()}), "age must be a finite"),
         (lambda client: client.decide_many("shop", [{"contxt": [1]}]), "did you mean 'context'"),
+        (lambda client: client.decide("shop", k="2"), "k must be a whole number of at least 1"),
+        (lambda client: client.decide("shop", k=0), "k must be a whole number of at least 1"),
         (lambda client: client.reward("shop", "a", float("inf")), "reward must be a finite number"),
         (lambda client: client.reward("shop", "a", "1"), "reward must be a finite number, got '1'"),
         (lambda client: client.delete(""), "bandit must be a name, got ''"),
@@ -266,7 +275,7 @@ def test_a_foolish_client_is_refused(settings: dict[str, Any]) -> None:
         Client(**settings)
 
 
-NEEDED = ["", ".atomic_file", ".check", ".client", ".extras", ".service_calls"]
+NEEDED = ["", ".atomic_file", ".check", ".client", ".client_messages", ".extras", ".service_calls"]
 
 
 def test_it_imports_httpx_and_neither_jax_nor_numpy() -> None:

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from driftbandits import InputError
-from driftbandits.client import LONG, Client, ServiceError
+from driftbandits.client import LONG, Client
+from driftbandits.service_calls import ServiceError
 from tests.fake_service import FakeService, refused
 
 PARTS = [b"PAR1", b"rows" * 1000, b"footer"]

@@ -37,6 +37,9 @@ PAIRS = [
     ("lin_ts", "rotating_linear(sleeping=0.7)"),
     ("d_lin_ucb", "flipping_linear(delayed=10)"),
     ("neural_linear(layers=1, hidden=16, batch=32)", "wheel"),
+    ("sw_lin_ucb(window=50)", "shared_linear(num_arms=5, delayed=3)"),
+    ("lin_ucb(deviation=0)", "shared_linear(num_arms=4, every=50)"),
+    ("d_lin_ts", "articles(num_arms=6)"),
 ]
 AGENTS = ["tracker", "thompson", "recurrent(hidden=16)"]
 
@@ -97,6 +100,30 @@ def agent(policy: str) -> str:
     return digest(np.frombuffer(x, np.uint8) if isinstance(x, bytes) else x for x in results)
 
 
+def pages() -> str:
+    """Slates of arms with features, for readers with a schema; some arms come with a decision."""
+    random = np.random.default_rng(7)
+    arms = {f"a{i}": {"topic": "sport" if i % 2 else "arts", "words": 100 * i} for i in range(5)}
+    played = Agent(
+        arms,
+        {"age": "number", "country": "category(buckets=3)", "hour": "cyclic(24)", "new": "flag"},
+        "d_lin_ts",
+        features={"topic": "category(buckets=3)", "words": "number"},
+        seed=3,
+    )
+    results: list[object] = []
+    for t in range(40):
+        reader = {"age": float(random.integers(90)), "country": f"c{random.integers(4)}"}
+        own = (
+            {"a1": {"words": 5.0 * t}, f"own {t // 10}": {"topic": "news"}} if t % 9 == 0 else None
+        )
+        for made in played.decide(reader | {"hour": t % 24}, arms=own, k=2, id=f"id {t}", now=t):
+            results += [np.frombuffer(made.arm.encode(), np.uint8), [*made.probabilities.values()]]
+            if random.random() < 0.7:
+                played.reward(made.id, float(random.random()), now=t)
+    return digest(results)
+
+
 def service(folder: Path) -> str:
     """Decisions over HTTP, before and after the service was killed and replayed its log."""
     random, results = np.random.default_rng(2), []
@@ -127,7 +154,7 @@ def all_digests(folder: Path) -> dict[str, str]:
         found[f"simulate {policy} in {environment}"] = simulated(policy, environment)
         found[f"probabilities {policy} in {environment}"] = probabilities(policy, environment)
     found |= {f"agent {policy}": agent(policy) for policy in AGENTS}
-    return found | {"service": service(folder)}
+    return found | {"pages": pages(), "service": service(folder)}
 
 
 @pytest.mark.parametrize(("policy", "environment"), PAIRS if SOAK else PAIRS[::3])
@@ -140,6 +167,10 @@ def test_a_simulation(policy: str, environment: str) -> None:
 @pytest.mark.parametrize("policy", AGENTS)
 def test_an_agent(policy: str) -> None:
     assert agent(policy) == json.loads(RECORDED.read_text())[f"agent {policy}"]
+
+
+def test_slates_of_arms_with_features() -> None:
+    assert pages() == json.loads(RECORDED.read_text())["pages"]
 
 
 def test_a_service(tmp_path: Path) -> None:

@@ -10,16 +10,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, overload
 
 from driftbandits import check
 from driftbandits.agents import checks
-from driftbandits.agents.checks import Context
-from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, RewardBatch
+from driftbandits.agents.admission import DecisionBatch
+from driftbandits.agents.checks import Context, Features
+from driftbandits.agents.decision_book import DecisionBook, RewardBatch
+from driftbandits.agents.fields import Field
 from driftbandits.agents.file import read_book, write_book
 from driftbandits.agents.learner import DivergenceError
 from driftbandits.agents.one_at_a_time import Turns, one_at_a_time
-from driftbandits.agents.requests import AgentDecision, Request
+from driftbandits.agents.requests import AgentDecision, Request, place_ids
 from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 
@@ -31,9 +33,10 @@ class Agent:
     calls at the same times, an agent makes the same decisions, bit for bit.
 
     Args:
-        arms: The names of the arms.
-        context: The names of the numbers that come with each decision. Without any, the agent has
-            no context.
+        arms: The names of the arms, or a mapping of names to the features of each arm.
+        context: The names of the numbers that come with each decision, or a schema: a mapping of
+            names to `number()`, `category()`, `cyclic()` or `flag()`. Without any, the agent has no
+            context.
         policy: The name of a policy with its settings, as in "recurrent(energy=0)".
         seed: The random seed.
         window: How many seconds a decision waits for its reward. None waits forever.
@@ -44,7 +47,7 @@ class Agent:
             those that are not named is -100 to 100.
         out_of_range: What happens to a reward or a context number out of its range. "refuse"
             raises an InputError, "clip" uses the end of the range, and "accept" uses the number,
-            which lets one wrong number mislead the policy.
+            which lets one wrong number mislead the policy. A number of a schema is always refused.
         noise: The sub-Gaussian constant of the rewards, for policies that need it.
         horizon: The number of decisions, for policies that need it.
         remember: How many past decisions are remembered, to recognise repeats.
@@ -52,6 +55,9 @@ class Agent:
         cache: Whether compiled programs are stored for the next process: True, False, or the
             folder to use. None does what the environment variable DRIFTBANDITS_CACHE says ("on",
             "off" or a folder), and stores nothing if it is not set.
+        features: The names of the features of arms, or a schema of them. If it is left out, the
+            names are those of the first arm that has features, and all are numbers. Most policies
+            ignore features; each says so on its page.
 
     Raises:
         InputError: If an argument breaks a rule.
@@ -69,8 +75,8 @@ class Agent:
 
     def __init__(
         self,
-        arms: Sequence[str],
-        context: Sequence[str] = (),
+        arms: Sequence[str] | Mapping[str, Features],
+        context: Sequence[str] | Mapping[str, Field | str] = (),
         policy: str = "tracker",
         seed: int = 0,
         *,
@@ -84,6 +90,7 @@ class Agent:
         remember: int = 10_000,
         max_open: int = 100_000,
         cache: bool | str | Path | None = None,
+        features: Sequence[str] | Mapping[str, Field | str] | None = None,
     ) -> None:
         settings = AgentSettings(
             policy=policy,
@@ -98,6 +105,7 @@ class Agent:
             horizon=horizon,
             remember=remember,
             max_open=max_open,
+            features=checks.feature_names(arms) if features is None else features,  # type: ignore[arg-type]
         )
         self._book, self._turns = DecisionBook(arms, settings, cache=cache), Turns()
 
@@ -132,26 +140,65 @@ class Agent:
         """The numbers of decisions, of rewards, and of decisions that expired."""
         return self._book.counts
 
+    def __repr__(self) -> str:
+        decisions, rewards, expired = self.counts
+        return (
+            f"<Agent {self.settings.policy}, {len(self.arms)} arms, {decisions} decisions, "
+            f"{rewards} rewards, {expired} expired>"
+        )
+
     # Deciding
+
+    @overload
+    def decide(
+        self,
+        context: Context = (),
+        available: Sequence[str] | None = None,
+        *,
+        arms: Mapping[str, Features] | None = None,
+        k: None = None,
+        id: str | None = None,
+        now: float | None = None,
+    ) -> AgentDecision: ...
+
+    @overload
+    def decide(
+        self,
+        context: Context = (),
+        available: Sequence[str] | None = None,
+        *,
+        arms: Mapping[str, Features] | None = None,
+        k: int,
+        id: str | None = None,
+        now: float | None = None,
+    ) -> list[AgentDecision]: ...
 
     def decide(
         self,
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
+        arms: Mapping[str, Features] | None = None,
+        k: int | None = None,
         id: str | None = None,
         now: float | None = None,
-    ) -> AgentDecision:
+    ) -> AgentDecision | list[AgentDecision]:
         """Chooses an arm. The same id again gives the same decision.
 
         Args:
             context: The numbers in the order of the context's names, or a mapping by name.
             available: The names of the arms to choose from. None means all that are not retired.
-            id: Your own id of the decision. None makes one.
+            arms: The arms to choose from, instead of `available`, with their features. These count
+                for this decision only; an arm with a new name is added.
+            k: How many arms to choose, all different, for a slate of k places. The arm of each
+                place is drawn from the policy's probabilities over what is left. None chooses one.
+            id: Your own id of the decision, or of the slate, whose places then have the ids
+                `ID.1`, `ID.2`, ... None makes one.
             now: The unix time in seconds. None uses the clock.
 
         Returns:
-            The decision, with the chosen arm and the probabilities of all arms.
+            The decision, with the chosen arm and the probabilities of all arms. With `k`, a list of
+            decisions, one for each place.
 
         Raises:
             InputError: If an argument breaks a rule. Then nothing is decided.
@@ -163,14 +210,16 @@ class Agent:
             agent = Agent(["red", "green"], seed=1)
             decision = agent.decide(id="visit-1")
             assert agent.decide(id="visit-1") == decision
+            first, second = agent.decide(k=2)
+            assert first.arm != second.arm
             ```
         """
-        return self.decide_many([Request(context, available, id)], now=now)[0]
+        return self.decide_many([Request(context, available, id, arms, k)], now=now)[0]
 
     @one_at_a_time
     def decide_many(
         self, requests: Iterable[Request | Mapping[str, object]], *, now: float | None = None
-    ) -> list[AgentDecision]:
+    ) -> list[Any]:
         """Makes many decisions at once, which is faster than one call after the other.
 
         Args:
@@ -178,7 +227,7 @@ class Agent:
             now: The unix time in seconds. None uses the clock.
 
         Returns:
-            The decisions, in the order of the requests.
+            The decisions, in the order of the requests. For a request with `k`, it is a list.
 
         Raises:
             InputError: If one of the requests breaks a rule. Then none is decided.
@@ -194,29 +243,50 @@ class Agent:
         """
         given = [r if isinstance(r, Request) else checks.request(r, Request) for r in requests]
         book, batch, ids = self._book, DecisionBatch({}, {}), self._ids(given)
+        at = moment(now)
+        self._add_arms(ids, given)
         book.admit(batch, ids, given)
-        if len(batch.new) > book.settings.max_open:
-            rule = f"at most {book.settings.max_open} (max_open) at a time"
-            check.fail("requests", rule, len(batch.new))
-        book.expire(moment(now), room=len(batch.new))
+        self._check_room(len(batch.new))
+        book.expire(at, room=len(batch.new))
         try:
-            made = book.decide(batch.new)
+            made = batch.known | book.decide(batch.new)
         except DivergenceError as error:
             raise check.InputError(str(error)) from None
-        return [book.answer(id, made.get(id) or batch.known[id]) for id in ids]
+        return [answer(book, made, *pair) for pair in zip(ids, given, strict=True)]
+
+    def _add_arms(self, ids: list[str], requests: list[Request]) -> None:
+        """Adds the arms that new decisions bring, unless one of the requests is refused."""
+        if all(request.arms is None for request in requests):
+            return
+        book = self._book
+        arms = book.new_arms(ids, requests)
+        if arms:
+            asked = zip(ids, requests, strict=True)
+            places = {each for id, request in asked for each in place_ids(id, request.k)}
+            self._check_room(sum(not book.knows(id) for id in places))
+        for name, features in arms.items():
+            book.add_arm(name, features)
+
+    def _check_room(self, decisions: int) -> None:
+        most = self._book.settings.max_open
+        if decisions > most:
+            check.fail("requests", f"at most {most} (max_open) at a time", decisions)
 
     def _ids(self, requests: list[Request]) -> list[str]:
         """Ids of our own count the decisions, so that they too follow from the seed."""
         number, ids = self._book.learner.decisions, []
         for request in requests:
             if request.id is None:
-                while self._book.knows(id := own_id(self.settings.seed, number)):
+                while self._knows(id := own_id(self.settings.seed, number), request.k):
                     number += 1  # a caller's own was the same
                 ids.append(id)
-                number += 1
+                number += request.k if check.is_integer(request.k) and request.k > 0 else 1  # type: ignore[operator]
             else:
                 ids.append(checks.name("id", request.id))
         return ids
+
+    def _knows(self, id: str, k: int | None) -> bool:
+        return self._book.knows(id if k is None else place_ids(id, 1)[0])
 
     # Learning
 
@@ -283,7 +353,13 @@ class Agent:
     def _refuse_bad(self, given: list[tuple[str, float]], batch: RewardBatch) -> None:
         for (id, reward), verdict in zip(given, batch.verdicts, strict=True):
             if verdict is not LEARNED and verdict is not DUPLICATE:
-                raise check.InputError(reason_against(id, reward, verdict, self.settings))
+                reason = reason_against(id, reward, verdict, self.settings)
+                first = place_ids(id, 1)[0]
+                is_slate = verdict.status == "unknown" and self._book.knows(first)
+                hint = (
+                    f"; {id!r} is a slate, so reward its places: {first!r}, ..." if is_slate else ""
+                )
+                raise check.InputError(reason + hint)
 
     @one_at_a_time
     def expire(self, now: float | None = None) -> list[str]:
@@ -311,11 +387,12 @@ class Agent:
     # Arms
 
     @one_at_a_time
-    def add_arm(self, name: str) -> None:
+    def add_arm(self, name: str, features: Features | None = None) -> None:
         """Adds an arm, which starts from the prior.
 
         Args:
             name: The name of the new arm.
+            features: Its features, from which a policy may know what to expect of it.
 
         Raises:
             InputError: If an arm with this name exists.
@@ -329,7 +406,30 @@ class Agent:
             assert agent.arms == ["red", "green", "blue"]
             ```
         """
-        self._book.add_arm(name)
+        self._book.add_arm(name, features)
+
+    @one_at_a_time
+    def set_features(self, name: str, features: Features) -> None:
+        """Changes the features of an arm. What was learned about the arm stays.
+
+        Args:
+            name: The name of the arm.
+            features: Its features from now on.
+
+        Raises:
+            InputError: If there is no such arm, or the features break a rule.
+
+        Example:
+            ```python
+            from driftbandits import Agent
+
+            arms = {"a17": {"sport": 1, "age": 0.0}, "a18": {"sport": 0, "age": 0.5}}
+            agent = Agent(arms, policy="lin_ucb", seed=1)
+            agent.set_features("a17", {"sport": 1, "age": 1.0})
+            print(agent.decide().arm)
+            ```
+        """
+        self._book.set_features(name, features)
 
     @one_at_a_time
     def retire_arm(self, name: str) -> None:
@@ -418,6 +518,16 @@ class Agent:
             ```
         """
         return agent_of(read_book(Path(path), cache))
+
+
+def answer(
+    book: DecisionBook, made: Mapping[str, Any], id: str, request: Request
+) -> AgentDecision | list[AgentDecision]:
+    """What a caller gets: a decision, or those of its slate."""
+    if request.k is None:
+        return book.answer(id, made[id])
+    ids = place_ids(id, request.k)
+    return [book.answer(each, made[each], id, place) for place, each in enumerate(ids, 1)]
 
 
 def agent_of(book: DecisionBook) -> Agent:

@@ -38,6 +38,18 @@ class Arms:
         if name in self._slots:
             check.fail("arm", "a new name (restore_arm brings back a retired one)", name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._slots
+
+    def with_new(self, names: Iterable[str]) -> "Arms":
+        """Other arms: these and the new ones."""
+        new = list(names)
+        for name in new:
+            self.check_new(name)
+        arms = Arms([*self.names, *new])
+        arms._active[: len(self.names)] = self._active[: len(self.names)]
+        return arms
+
     def add(self, name: str) -> None:
         """Adds an arm to the first spare slot, which must exist."""
         slot = len(self.names)
@@ -46,13 +58,13 @@ class Arms:
         self.names.append(name)
 
     def retire(self, name: str) -> None:
-        slot = self._slot(name)
+        slot = self.slot(name)
         if self._active[slot] and self._active.sum() == 1:
             raise check.InputError(f"the last active arm cannot be retired, got {name!r}")
         self._active[slot] = False
 
     def restore(self, name: str) -> None:
-        self._active[self._slot(name)] = True
+        self._active[self.slot(name)] = True
 
     def widen(self, slots: int) -> None:
         self._active = np.append(self._active, np.zeros(slots - self.slots, bool))
@@ -67,12 +79,14 @@ class Arms:
         try:
             places = [self._slots[name] for name in available]
         except (KeyError, TypeError):
-            places = [self._slot(name) for name in available]  # says what is wrong
+            places = [self.slot(name) for name in available]  # says what is wrong
         mask[places] = True
         mask &= self._active
         if not mask.any():
-            check.fail("available", "a list with at least one active arm", list(available))
+            check.fail(
+                "available", "a list with at least one arm that is not retired", list(available)
+            )
         return mask
 
-    def _slot(self, name: str) -> int:
+    def slot(self, name: str) -> int:
         return self._slots[checks.arm(name, self._slots)]

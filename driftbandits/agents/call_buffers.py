@@ -13,8 +13,7 @@ class CallBuffers:
     """Attributes:
     to_act: words for `Programs.act`.
     contexts, available: its rows.
-    to_learn: words for `Programs.learn`.
-    rewards, tickets: its rows.
+    to_learn: tables for `Programs.learn`.
     """
 
     def __init__(self, programs: Programs, spec: BanditSpec, key_words: np.ndarray) -> None:
@@ -25,9 +24,35 @@ class CallBuffers:
         self.to_act[2:HEAD] = key_words
         table = self.to_act[HEAD:].reshape(requests, -1)
         self.contexts, self.available = table[:, :dim].view(np.float32), table[:, dim:]
-        self.to_learn = np.zeros(1 + rows * (1 + programs.ticket.width), WORD)
-        rewarded = self.to_learn[1:].reshape(rows, -1)
-        self.rewards, self.tickets = rewarded[:, 0].view(np.float32), rewarded[:, 1:]
+        rows, columns = programs.rewarded
+        self.to_learn = tuple(
+            np.zeros((1 + rows, each.stop - each.start), WORD) for each in columns
+        )
+        self.set_views()
+
+    def set_views(self) -> None:
+        """Finds what to write of rewards in the tables for `learn`."""
+        first, *others = self.to_learn
+        self.rewarded = first[0]  # its first word is how many there are
+        self._rewards = first[1:, 0].view(np.float32)
+        self._tickets, start = [], 0
+        for table in (first[1:, 1:], *(other[1:] for other in others)):
+            self._tickets.append((table, slice(start, start + table.shape[1])))
+            start += table.shape[1]
+
+    def set_reward(self, reward: float, ticket: np.ndarray) -> None:
+        """One reward for `learn`."""
+        self.rewarded[0] = 1
+        self._rewards[0] = reward
+        for table, words in self._tickets:
+            table[0] = ticket[words]
+
+    def set_rewards(self, rewards: np.ndarray, tickets: np.ndarray) -> None:
+        """Rewards for `learn`, each with its ticket."""
+        self.rewarded[0] = count = len(rewards)
+        self._rewards[:count] = rewards
+        for table, words in self._tickets:
+            table[:count] = tickets[:, words]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CallBuffers":
         """A copy of the arrays would not have the views."""

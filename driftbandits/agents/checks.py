@@ -1,18 +1,17 @@
-"""Checks of what an agent is given: settings, names, contexts, rewards and times."""
+"""Checks of what an agent is given: names, contexts, rewards and times."""
 
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from driftbandits import check
-from driftbandits.agents.ranges import OUT_OF_RANGE, between
-from driftbandits.agents.settings import MOST_OPEN, AgentSettings
 
-Context = Sequence[float] | Mapping[str, float]
+Context = Sequence[float] | Mapping[str, Any]  # numbers, or values of a schema
+Features = Sequence[float] | Mapping[str, Any]  # of an arm
 Fields = TypeVar("Fields", bound=tuple[Any, ...])
 LONGEST_NAME = 200
 LISTS = tuple, list
@@ -20,49 +19,6 @@ NOTHING = np.zeros(0, np.float32)  # a context of no numbers
 LARGEST_NUMBER = (
     1e12  # its square, too, is a number in float32, so that no reward can break a policy
 )
-
-
-def settings(given: AgentSettings) -> AgentSettings:
-    """Checks settings and returns them with tuples instead of lists."""
-    if not isinstance(given.policy, str):
-        check.fail("policy", "a name with settings, as in 'tracker(width=2)'", given.policy)
-    names("context", given.context)
-    check.positive(noise=given.noise)
-    if given.horizon is not None:
-        check.integer(horizon=given.horizon)
-    if given.window is not None:
-        check.positive(window=given.window)
-    if given.default_reward is not None:
-        reward(given.default_reward, "default_reward")
-    check.integer(seed=given.seed, remember=given.remember, at_least=0)
-    check.integer(max_open=given.max_open, at_most=MOST_OPEN)
-    check.known("out_of_range", given.out_of_range, OUT_OF_RANGE)
-    low, high = reward_range = two_numbers("reward_range", given.reward_range)
-    default = given.default_reward
-    if default is not None and given.out_of_range == "refuse" and not low <= default <= high:
-        check.fail("default_reward", f"{between(low, high)} (reward_range)", default)
-    return given._replace(
-        context=tuple(given.context),
-        reward_range=reward_range,
-        context_ranges=ranges_by_name(given.context_ranges, given.context),
-    )
-
-
-def ranges_by_name(
-    given: Mapping[str, tuple[float, float]], known: Sequence[str]
-) -> dict[str, tuple[float, float]]:
-    if not isinstance(given, Mapping):
-        check.fail("context_ranges", "two numbers for each name, as in {'age': (0, 120)}", given)
-    for name in given:
-        check.known("a name in context_ranges", name, known)
-    return {name: two_numbers(f"the range of {name}", ends) for name, ends in given.items()}
-
-
-def two_numbers(kind: str, given: object) -> tuple[float, float]:
-    ends = list(given) if isinstance(given, list | tuple) else []
-    if len(ends) != 2 or not all(map(check.is_number, ends)) or not ends[0] < ends[1]:
-        check.fail(kind, "two numbers, the lower first", given)
-    return ends[0], ends[1]
 
 
 def names(kind: str, given: Sequence[str]) -> None:
@@ -128,32 +84,64 @@ def moment(given: object) -> float:
     return float(given)  # type: ignore[arg-type]
 
 
-def context_row(given: Context, known: tuple[str, ...]) -> np.ndarray:
-    """Returns the numbers of a context in order."""
+def number_row(kind: str, given: Context | None, known: tuple[str, ...]) -> np.ndarray:
+    """Returns the numbers of a context, or of an arm's features, in order."""
     if not known and type(given) in LISTS and not given:
         return NOTHING
-    values = by_name(given, known) if isinstance(given, Mapping) else given
+    values = by_name(kind, given, known) if isinstance(given, Mapping) else given
     if values is None:
         values = ()
     try:
         row = np.asarray(values)
+        is_numbers = row.dtype.kind in "fiub"  # texts of digits too would turn into numbers
     except (TypeError, ValueError, OverflowError):
-        check.fail("context", "a list of numbers", given)
-    if row.dtype.kind not in "fiub":  # texts of digits too would turn into numbers
-        check.fail("context", "a list of numbers", given)
+        is_numbers = False
+    if not is_numbers:
+        fail_numbers(kind, given, known)
     if row.shape != (len(known),):
         rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
-        check.fail("context", rule, given)
+        check.fail(kind, rule, given)
     if row.size and not (np.abs(row) <= LARGEST_NUMBER).all():
-        check.fail("context", "a list of finite numbers, of at most 1e12", given)
+        check.fail(kind, "a list of finite numbers, of at most 1e12", given)
     return row
 
 
-def by_name(given: Mapping[str, float], known: tuple[str, ...]) -> list[float]:
-    if set(given) != set(known):
-        rule = f"numbers for exactly {', '.join(known)}" if known else "left out here"
-        check.fail("context", rule, dict(given))
+def by_name(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> list[float]:
+    if not known:
+        check.fail(kind, "left out here", dict(given))
+    for name in given:
+        check.known(f"a name in {kind}", name, known)
+    for name in known:
+        if name not in given:
+            check.fail(f"{name} in {kind}", "given", dict(given))
     return [given[each] for each in known]
+
+
+def fail_numbers(kind: str, given: object, known: tuple[str, ...]) -> NoReturn:
+    """Says which value is no number, and how other values can be given."""
+    if not isinstance(given, Mapping):
+        check.fail(kind, "a list of numbers", given)
+    for name in known:
+        if not check.is_number(given[name]):
+            example = f"{kind}={{{name!r}: category()}} takes texts, number() missing numbers"
+            check.fail(f"{name} in {kind}", f"a number ({example})", given[name])
+    check.fail(kind, "a mapping of names to numbers", given)
+
+
+def feature_names(arms: object) -> tuple[str, ...]:
+    """The names of the features of the first arm that has any."""
+    if not isinstance(arms, Mapping):
+        return ()
+    return next((tuple(each) for each in arms.values() if each and isinstance(each, Mapping)), ())
+
+
+def own_arms(given: Mapping[str, Any], available: object) -> Mapping[str, Any]:
+    """Checks the arms that a decision brings."""
+    if not isinstance(given, Mapping) or not given:
+        check.fail("arms", "the features of at least one arm by name", given)
+    if available is not None:
+        check.fail("available", "left out where a decision brings its own arms", available)
+    return given
 
 
 def request(given: Mapping[str, object], kind: type[Fields]) -> Fields:

@@ -12,18 +12,21 @@ decides the same, bit for bit.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandits.agents import checks
+from driftbandits import check
+from driftbandits.agents.admission import Admission, DecisionBatch, Past, decided_together
+from driftbandits.agents.arm_features import ArmFeatures
 from driftbandits.agents.arms import Arms
+from driftbandits.agents.checks import Features
 from driftbandits.agents.decision_block import MadeDecisions, OpenDecision
-from driftbandits.agents.learner import Acts, Learner
+from driftbandits.agents.learner import Acts, Checkpoint, DivergenceError, Learner, part_of
 from driftbandits.agents.open_decisions import OpenDecisions
-from driftbandits.agents.ranges import ranges
+from driftbandits.agents.ranges import Ranges, ranges_of
 from driftbandits.agents.requests import AgentDecision, DecisionRequest, PolicyInput
 from driftbandits.agents.reward_verdicts import (
     DIVERGING,
@@ -34,19 +37,12 @@ from driftbandits.agents.reward_verdicts import (
     repeated,
     verdict_on,
 )
+from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import AgentCounts, AgentSettings
+from driftbandits.agents.vectors import NumberVectors, Vectors, vectors_of, width_of
 from driftbandits.core import BanditSpec
 from driftbandits.numerics.made_again import Made
 from driftbandits.simulation.cache_folder import Cache
-
-Past = Mapping[str, PastDecision]  # by id
-
-
-class DecisionBatch(NamedTuple):
-    """Requests that are answered together, by id; a repeated id is decided once."""
-
-    new: dict[str, PolicyInput]
-    known: dict[str, OpenDecision | PastDecision]
 
 
 class RewardBatch(NamedTuple):
@@ -68,11 +64,24 @@ def spec_of(settings: AgentSettings, slots: int) -> BanditSpec:
     """What the policy knows of the problem, with so many slots for arms."""
     return BanditSpec(
         num_arms=slots,
-        context_dim=len(settings.context),
+        context_dim=width_of("context", settings.context),
         horizon=settings.horizon,
         reward_range=settings.reward_range,
         noise=settings.noise,
+        arm_dim=width_of("features", settings.features),
     )
+
+
+class BookCheckpoint(NamedTuple):
+    """What to go back to before decisions that cannot be made."""
+
+    learner: Checkpoint
+    contexts: Any
+
+
+def use_ranges(vectors: Vectors, ranges: Ranges) -> None:
+    if isinstance(vectors, NumberVectors):
+        vectors.ranges = ranges
 
 
 class DecisionBook:
@@ -80,17 +89,30 @@ class DecisionBook:
 
     def __init__(
         self,
-        arms: Sequence[str],
+        arms: Sequence[str] | Mapping[str, Features | None],
         settings: AgentSettings,
         folder: Path | None = None,
         cache: Cache | None = None,
     ) -> None:
-        """Makes an empty book; `folder` is for temporary files, `cache` for compiled programs."""
-        self.set_settings(settings)
-        self.arms = Arms(arms)
+        """Makes an empty book; `folder` is for temporary files, `cache` for compiled programs.
+
+        Arms may have features, by name.
+        """
+        self.settings = given = checked_settings(settings)
+        self.ranges, of_features = ranges_of(given)
+        self.contexts = vectors_of("context", given.context, self.ranges)
+        self.arms = Arms(arms if isinstance(arms, Sequence) else list(arms))
+        features = vectors_of("features", given.features, of_features)
+        self.features = ArmFeatures(features, self.arms.slots)
+        # Whether a log must have the values of contexts and features, not just numbers.
+        self.logs_values = self.contexts.is_typed or features.width > 0
+        if isinstance(arms, Mapping):
+            checked = [self.features.check(each) for each in arms.values()]
+            self.features.set(dict(enumerate(checked)))
         spec = spec_of(self.settings, len(arms))
         self.learner = Learner(self.settings.policy, spec, self.settings.seed, cache)
         self.open = OpenDecisions(self.learner.ticket_width, self.arms.slots, folder)
+        self._admission = Admission(self.arms, self.contexts, self.features, self.open)
         self.past: dict[str, PastDecision] = {}  # the last ones, as many as are remembered
         self.now = 0.0  # the latest time that came in: time never goes back
         self.rewards = self.expired = 0  # so far
@@ -101,10 +123,10 @@ class DecisionBook:
 
     def set_settings(self, settings: AgentSettings) -> None:
         """Changes settings; after the start, only those in CHANGEABLE may differ."""
-        self.settings = given = checks.settings(settings)
-        self.ranges = ranges(
-            given.reward_range, given.context, given.context_ranges, given.out_of_range
-        )
+        self.settings = checked_settings(settings)
+        self.ranges, of_features = ranges_of(self.settings)
+        use_ranges(self.contexts, self.ranges)
+        use_ranges(self.features.vectors, of_features)
 
     # Decisions
 
@@ -122,43 +144,94 @@ class DecisionBook:
 
         `past` is what is known of ids that are not open; None is what the book remembers.
         """
-        past = self.past if past is None else past
-        open, columns = self.open, self.settings.context
-        new: dict[str, PolicyInput] = {}
-        known: dict[str, OpenDecision | PastDecision] = {}
-        for id, request in zip(ids, requests, strict=True):
-            if id in new or id in batch.new:
-                continue
-            decision = open[id] if id in open else past.get(id)
-            if decision is None:
-                context = checks.context_row(request.context, columns)
-                if columns:
-                    context = self.ranges.checked(context)
-                new[id] = PolicyInput(context, self.arms.mask(request.available))
-            else:  # now, as it may be forgotten before the answer
-                known[id] = decision
-        batch.new.update(new)
-        batch.known.update(known)
+        for _ in self.admitting(batch, ids, requests, self.past if past is None else past):
+            pass
+
+    def admitting(
+        self,
+        batch: DecisionBatch,
+        ids: Sequence[str],
+        requests: Sequence[DecisionRequest],
+        past: Past,
+    ) -> Iterator[None]:
+        """`admit` step by step."""
+        return self._admission.admitting(batch, ids, requests, past)
+
+    def new_arms(
+        self, ids: Sequence[str], requests: Sequence[DecisionRequest]
+    ) -> Mapping[str, Features]:
+        """The arms that requests bring and that are not there yet, with their features.
+
+        InputError if `admit` would refuse a request even with these arms.
+        """
+        return self._admission.new_arms(ids, requests, self.past)
 
     def decide(self, new: Mapping[str, PolicyInput]) -> dict[str, OpenDecision]:
         """Makes new decisions, which are open under their ids; `expire` makes room for them.
 
         All of them or, with DivergenceError, none.
         """
+        if len(new) == 1 and not self.logs_values:  # most of the time
+            return self._decide_part(new)
         if not new:
             return {}
+        before = self.checkpoint()
+        made: dict[str, OpenDecision] = {}
+        try:
+            for part in decided_together(new):
+                made |= self._decide_part(part)
+        except DivergenceError:
+            self.take_back(list(made), before)
+            raise
+        return made
+
+    def _decide_part(self, new: Mapping[str, PolicyInput]) -> dict[str, OpenDecision]:
         if len(new) == 1:
-            return self._decide_once(*new.items())
-        contexts = np.array([each.context for each in new.values()], np.float32)
-        acts = self.learner.act(contexts, np.array([each.available for each in new.values()]))
+            ((id, request),) = new.items()
+            return {id: self._decide_once(id, request)}
+        contexts, available = self._inputs(new)
+        acts = self.learner.act(contexts, available, arms=self.features.table)
         return self._open(list(new), acts, acts.probabilities[:, : len(self.arms.names)])
 
-    def _decide_once(self, request: tuple[str, PolicyInput]) -> dict[str, OpenDecision]:
-        id, (context, available) = request
-        act = self.learner.act_once(context, available, len(self.arms.names))
+    def _decide_once(self, id: str, request: PolicyInput) -> OpenDecision:
+        available = request.available
+        if request.slate is not None:
+            available[request.slate.chosen] = False
+            for other in request.slate.beside:
+                if other in self.open:
+                    available[self.open[other].arm] = False
+        context, arms = self._context(request), self._table(request)
+        act = self.learner.act_once(context, available, len(self.arms.names), arms)
+        if request.slate is not None:
+            request.slate.chosen.append(act.arm)
         decision = OpenDecision(act.arm, act.probabilities, self.now)
         self.open.add_one(id, decision, act.ticket)
-        return {id: decision}
+        return decision
+
+    def _context(self, request: PolicyInput) -> np.ndarray:
+        """The context that the policy sees; scales and categories learn from it."""
+        if not self.contexts.is_typed:
+            numbers: np.ndarray = request.context
+            return numbers
+        self.contexts.see(request.context)
+        return self.contexts.encode(request.context)
+
+    def _table(self, request: PolicyInput) -> np.ndarray:
+        own = request.features
+        return self.features.table if own is None else self.features.with_own(own)
+
+    def _inputs(self, new: Mapping[str, PolicyInput]) -> tuple[np.ndarray, np.ndarray]:
+        contexts = np.array([self._context(each) for each in new.values()], np.float32)
+        return contexts, np.array([each.available for each in new.values()])
+
+    def checkpoint(self) -> BookCheckpoint:
+        return BookCheckpoint(self.learner.checkpoint(), self.contexts.checkpoint())
+
+    def take_back(self, ids: list[str], before: BookCheckpoint) -> None:
+        """Takes back the decisions since a checkpoint."""
+        self.open.remove(ids)
+        self.learner.go_back(before.learner)
+        self.contexts.go_back(before.contexts)
 
     def decide_again(
         self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
@@ -166,11 +239,16 @@ class DecisionBook:
         """Makes decisions again, with their arms and the probabilities (decisions, arms) that they
         had; gives the places where it would choose another arm now.
         """
-        contexts = np.array([each.context for each in new.values()], np.float32)
-        available = np.array([each.available for each in new.values()])
-        made = Made(arms, probabilities[np.arange(len(arms)), arms])
-        acts, different = self.learner.act_again(contexts, available, made)
-        self._open(list(new), acts, probabilities)
+        made, first = Made(arms, probabilities[np.arange(len(arms)), arms]), 0
+        different: list[int] = []
+        for part in decided_together(new):
+            rows = slice(first, first + len(part))
+            contexts, available = self._inputs(part)
+            table = self._table(next(iter(part.values())))
+            acts, others = self.learner.act_again(contexts, available, part_of(made, rows), table)
+            self._open(list(part), acts, probabilities[rows])
+            different += [first + place for place in others]
+            first += len(part)
         return different
 
     def _open(
@@ -185,10 +263,16 @@ class DecisionBook:
         made = zip(ids, acts.arms.tolist(), rows, strict=True)
         return {id: OpenDecision(arm, its_own, now) for id, arm, its_own in made}
 
-    def answer(self, id: str, decision: OpenDecision | PastDecision) -> AgentDecision:
+    def answer(
+        self,
+        id: str,
+        decision: OpenDecision | PastDecision,
+        slate: str | None = None,
+        place: int | None = None,
+    ) -> AgentDecision:
         """A decision as its caller sees it, with the names of the arms."""
         names = self.arms.names
-        return AgentDecision(id, names[decision.arm], names, decision.source)
+        return AgentDecision(id, names[decision.arm], names, decision.source, slate, place)
 
     # Rewards
 
@@ -290,12 +374,25 @@ class DecisionBook:
 
     # Arms
 
-    def add_arm(self, name: str) -> None:
+    def add_arm(self, name: str, features: Features | None = None) -> None:
         """Adds an arm, which starts from the prior."""
         self.arms.check_new(name)
+        values = self.features.check(features)
         if self.arms.is_full:
             self.widen(2 * self.arms.slots)
         self.arms.add(name)
+        self.features.set({self.arms.slot(name): values})
+
+    def set_features(self, name: str, features: Features | None) -> None:
+        slot = self.arms.slot(name)
+        if not self.features.vectors.width or features is None:
+            check.fail("features", "those of an arm of an agent whose arms have features", features)
+        self.features.set({slot: self.features.check(features)})
+
+    def features_json(self, name: str) -> Any:
+        """The features of an arm for JSON, or None if they are not known."""
+        values = self.features.values.get(self.arms.slot(name))
+        return None if values is None else self.features.vectors.to_json(values)
 
     def retire_arm(self, name: str) -> None:
         self.arms.retire(name)
@@ -306,5 +403,6 @@ class DecisionBook:
     def widen(self, slots: int) -> None:
         """Grows the policy's memory, with everything that it has learned in place."""
         self.arms.widen(slots)
+        self.features.widen(slots)
         reshape = self.learner.grow(slots)
         self.open.grow(reshape, self.learner.ticket_width, slots)

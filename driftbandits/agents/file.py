@@ -1,6 +1,6 @@
 """An agent in one file: a line that says what it is, with a checksum, then its arrays.
 
-    driftbandits agent 3 SHA256
+    driftbandits agent 4 SHA256
     NumPy's npz, without pickle: `about` is JSON, `state` the policy's arrays by their paths
 
 A file that is damaged, or of a newer version, is refused before anything is built from it. One with
@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from driftbandits import __version__, check
-from driftbandits.agents import checks, old_tracker_states
+from driftbandits.agents import old_tracker_states
 from driftbandits.agents.decision_block import Block
 from driftbandits.agents.decision_book import DecisionBook, spec_of
 from driftbandits.agents.file_bytes import WRONG, packed, unpacked, unusable
 from driftbandits.agents.file_changes import Contents, continued
 from driftbandits.agents.file_checks import (
+    About,
     check_about,
     check_decisions,
     check_rehearsal,
@@ -31,6 +32,7 @@ from driftbandits.agents.learner import state_shapes, wanted_shapes
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.segments import Read, load_segments
+from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import settings_of
 from driftbandits.atomic_file import write_atomically
 from driftbandits.choice import parse
@@ -86,6 +88,8 @@ def contents_of(book: DecisionBook, blocks: Sequence[Block] | None = None) -> Co
         "retired": book.arms.retired,
         **book.counts._asdict(),
         "clock": book.now,
+        "arm_features": [book.features_json(name) for name in book.arms.names],
+        "seen": {"context": book.contexts.state(), "features": book.features.vectors.state()},
         "open": rows.entries,
         "answered": [
             [id, kept.arm, kept.probabilities.size, kept.reward, kept.expired]
@@ -108,7 +112,7 @@ def restored(
     about, arrays = contents
     check_about(about, arrays["slots"])
     check_decisions(about, arrays["laws"])
-    settings = checks.settings(settings_of(about))
+    settings = checked_settings(settings_of(about))
     paths = [path for path in arrays if path.startswith("state")]
     state = {path.removeprefix("state"): arrays[path] for path in paths}
     if version == 1:
@@ -121,6 +125,7 @@ def restored(
         check.fail(name, rule, f"{about['policy']} of driftbandits {about['driftbandits']}")
     check_state(state)
     book = DecisionBook(about["arms"], settings, folder, cache)
+    restore_features(book, about)
     if spec.num_arms > len(about["arms"]):
         book.widen(spec.num_arms)
     for arm in about["retired"]:
@@ -130,6 +135,20 @@ def restored(
     check_rehearsal(*book.learner.rehearse())
     book.now, book.rewards, book.expired = (about[key] for key in ("clock", "rewards", "expired"))
     return book
+
+
+def restore_features(book: DecisionBook, about: About) -> None:
+    """Restores the features of arms, and what scales and categories have seen."""
+    if "seen" not in about:  # until 0.14 there were none
+        must(not book.features.vectors.width, "the features of its arms are missing")
+        return
+    given, seen, vectors = about["arm_features"], about["seen"], book.features.vectors
+    must(isinstance(given, list) and len(given) == len(about["arms"]), "its features are none")
+    known = {slot: vectors.from_json(each) for slot, each in enumerate(given) if each is not None}
+    book.features.values = known
+    vectors.set_state(seen["features"])
+    book.contexts.set_state(seen["context"])
+    book.features.encode()
 
 
 def restore_decisions(book: DecisionBook, contents: Contents, read: Read | None) -> None:

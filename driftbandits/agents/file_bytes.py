@@ -1,6 +1,6 @@
 """Contents as bytes: a line that says what they are, with a checksum, then arrays.
 
-driftbandits agent 3 SHA256
+driftbandits agent 4 SHA256
 NumPy's npz, without pickle: `about` is JSON
 """
 
@@ -16,7 +16,7 @@ from driftbandits.agents.array_file import read_arrays, write_arrays
 from driftbandits.agents.file_changes import Contents
 from driftbandits.error_text import first_line
 
-VERSION = 3
+VERSION = 4
 # What reading wrong contents may raise.
 WRONG = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,

@@ -92,6 +92,7 @@ class Learner:
             check.fail("policy", "one that does not need the true means", self._text)
         self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
         self._buffers = CallBuffers(self._programs, spec, self._words)
+        self._no_features = np.zeros((spec.num_arms, spec.arm_dim), np.float32)
         self._probabilities = partial(state_probabilities, self._programs, self._text)
         self._last_deferred: DeferredProbabilities | None = None
         nothing = np.zeros(0)
@@ -118,16 +119,23 @@ class Learner:
         with jax.default_device(agents_device()):
             return bound(self._programs.init(self._start))
 
-    def act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None = None) -> Acts:
+    def act(
+        self,
+        contexts: np.ndarray,
+        available: np.ndarray,
+        made: Made | None = None,
+        arms: np.ndarray | None = None,
+    ) -> Acts:
         """Decides for each row of contexts and of available arms, or makes those again.
 
-        All of them or, with DivergenceError, none.
+        `arms` are the features of the arms, (num_arms, arm_dim). All of them or, with
+        DivergenceError, none.
         """
         before = self.checkpoint()
         try:
             return joined(
                 [
-                    self._act(contexts[rows], available[rows], part_of(made, rows))
+                    self._act(contexts[rows], available[rows], part_of(made, rows), arms)
                     for rows in self._calls(available)
                 ]
             )
@@ -135,20 +143,26 @@ class Learner:
             self.go_back(before)
             raise
 
-    def act_once(self, context: np.ndarray, available: np.ndarray, arms: int) -> Act:
-        """Decides once, with probabilities of the first `arms`; other slots are spare.
+    def act_once(
+        self,
+        context: np.ndarray,
+        available: np.ndarray,
+        count: int,
+        arms: np.ndarray | None = None,
+    ) -> Act:
+        """Decides once, with probabilities of the first `count` arms; other slots are spare.
 
         Where deciding changes nothing, they are computed when they are read.
         """
         if self._programs.still and self._programs.state.nbytes > DEFERRED_BYTES:
-            acts = self._act(context[None], available[None], None)
-            return Act(int(acts.arms[0]), acts.probabilities[0, :arms].copy(), acts.tickets[0])
+            acts = self._act(context[None], available[None], None, None)
+            return Act(int(acts.arms[0]), acts.probabilities[0, :count].copy(), acts.tickets[0])
         before, given = self._parts, self._buffers
         given.to_act[0], given.to_act[1] = self.decisions, 1
         if self.spec.context_dim:
             given.contexts[0] = context
         given.available[0] = available
-        new, table, laws = self._programs.act(before, given.to_act, None)
+        new, table, laws = self._programs.act(before, given.to_act, None, self._features(arms))
         row = np.asarray(table)[0].copy()
         arm = row[0].item()
         if arm >= len(available):  # REFUSED, as a word
@@ -156,8 +170,8 @@ class Learner:
         self._parts = with_new(before, self._programs.new_by_act, new)
         self.decisions += 1
         if laws:
-            return Act(arm, np.asarray(laws[0])[0, :arms].copy(), row[1:])
-        return Act(arm, self._deferred(before, available, arms), row[1:])
+            return Act(arm, np.asarray(laws[0])[0, :count].copy(), row[1:])
+        return Act(arm, self._deferred(before, available, count), row[1:])
 
     def _deferred(self, parts: Parts, available: np.ndarray, arms: int) -> DeferredProbabilities:
         """Deferred probabilities, the same object until the next reward with the same arms."""
@@ -167,6 +181,10 @@ class Learner:
             self._last_deferred = last
         return last
 
+    def _features(self, arms: np.ndarray | None) -> np.ndarray | None:
+        """The features of the arms as a program takes them: zeros if they are not known."""
+        return None if not self.spec.arm_dim else self._no_features if arms is None else arms
+
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(self._parts, self.decisions)
 
@@ -174,7 +192,11 @@ class Learner:
         self._parts, self.decisions = checkpoint
 
     def act_again(
-        self, contexts: np.ndarray, available: np.ndarray, made: Made
+        self,
+        contexts: np.ndarray,
+        available: np.ndarray,
+        made: Made,
+        arms: np.ndarray | None = None,
     ) -> tuple[Acts, list[int]]:
         """Repeats known decisions; returns the places where it would choose another arm.
 
@@ -185,7 +207,8 @@ class Learner:
         first, many = 0, len(available)
         while first < len(available):
             before, part = self.checkpoint(), slice(first, first + many)
-            known, acts = part_of(made, part), self.act(contexts[part], available[part])
+            known = part_of(made, part)
+            acts = self.act(contexts[part], available[part], arms=arms)
             others = acts.arms != known.arm
             wrong = np.flatnonzero(others | self._weighs_otherwise(acts, known))
             if wrong.size:
@@ -195,7 +218,7 @@ class Learner:
                     continue
                 many = many if self._programs.weighs else 1
                 part = slice(first, first + many)
-                acts = self.act(contexts[part], available[part], part_of(made, part))
+                acts = self.act(contexts[part], available[part], part_of(made, part), arms)
                 different += (first + np.flatnonzero(others[:many])).tolist()
             parts.append(acts)
             first, many = first + len(acts.arms), 2 * many
@@ -215,9 +238,15 @@ class Learner:
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
-    def _act(self, contexts: np.ndarray, available: np.ndarray, made: Made | None) -> Acts:
+    def _act(
+        self,
+        contexts: np.ndarray,
+        available: np.ndarray,
+        made: Made | None,
+        arms: np.ndarray | None,
+    ) -> Acts:
         shared = self._shared_probabilities(available[0]) if self._programs.still else None
-        rows, laws = self._decided(contexts, available, len(available), made)
+        rows, laws = self._decided(contexts, available, made, arms)
         if laws is None:
             assert shared is not None
             laws = np.broadcast_to(shared, (len(rows), len(shared)))
@@ -232,16 +261,21 @@ class Learner:
         return known
 
     def _decided(
-        self, contexts: np.ndarray, available: np.ndarray, count: int, made: Made | None
+        self,
+        contexts: np.ndarray,
+        available: np.ndarray,
+        made: Made | None,
+        arms: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns arms and tickets, and probabilities if they are not those of the state."""
-        given = self._buffers
+        given, count = self._buffers, len(available)
         given.to_act[:2] = self.decisions, count
         if self.spec.context_dim:
             given.contexts[:count] = contexts
         given.available[:count] = available[:1] if self._programs.still else available
         again = made and padded(made, self._programs.rows)
-        new, table, laws = self._programs.act(self._parts, given.to_act, again)
+        features = self._features(arms)
+        new, table, laws = self._programs.act(self._parts, given.to_act, again, features)
         rows: np.ndarray = np.asarray(table)[:count]
         if laws and (rows[:, 0].view(np.int32) == REFUSED).any():
             raise DivergenceError(cannot_decide(self._text))
@@ -256,7 +290,7 @@ class Learner:
         """
         before = self.checkpoint()
         refused: list[int] = []
-        rows = self._programs.rows
+        rows = self._programs.rewarded.rows
         for first in range(0, len(rewards), rows):
             part = slice(first, first + rows)
             if not self._learn(tickets[part], rewards[part]):
@@ -268,25 +302,17 @@ class Learner:
 
     def learn_once(self, ticket: np.ndarray, reward: float) -> bool:
         """Learns one reward; returns whether it did, or refused it."""
-        given = self._buffers
-        given.to_learn[0] = 1
-        given.rewards[0] = reward
-        given.tickets[0] = ticket
+        self._buffers.set_reward(reward, ticket)
         return self._learn_given()
 
     def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
         """Learns all or none; returns whether it did."""
-        count = len(rewards)
-        given = self._buffers
-        given.to_learn[0] = count
-        given.rewards[:count] = rewards
-        given.tickets[:count] = tickets
+        self._buffers.set_rewards(rewards, tickets)
         return self._learn_given()
 
     def _learn_given(self) -> bool:
         """Learns what is in the buffer: all or none."""
-        given = self._buffers
-        new, size = self._programs.learn(self._parts, given.to_learn)
+        new, size = self._programs.learn(self._parts, self._buffers.to_learn)
         largest = np.asarray(size).item()  # float(size) takes longer than many a program
         parts = with_new(self._parts, self._programs.new_by_learn, new)
         if largest > USUAL and not self._is_usable(parts, largest):
@@ -301,19 +327,19 @@ class Learner:
         everyone = np.ones(self.spec.num_arms, bool)
         if self._programs.still:
             return sum_to_one(np.asarray(self._programs.probabilities(parts, everyone)))
-        if not self.spec.context_dim:
+        if not self.spec.context_dim and not self.spec.arm_dim:
             return True
         given = CallBuffers(self._programs, self.spec, np.zeros_like(self._words))
         given.to_act[1] = 1
         given.available[0] = everyone
-        arm = np.asarray(self._programs.act(parts, given.to_act, None)[1])[:1, 0].view(np.int32)
-        return bool(arm[0] != REFUSED)
+        _, table, _ = self._programs.act(parts, given.to_act, None, self._features(None))
+        return bool(np.asarray(table)[:1, 0].view(np.int32)[0] != REFUSED)
 
     def warm_up(self) -> None:
         """Compiles all programs by running them without decisions and rewards."""
         given = self._buffers
-        given.to_act[1] = given.to_learn[0] = 0
-        self._programs.act(self._parts, given.to_act, None)
+        given.to_act[1] = given.rewarded[0] = 0
+        self._programs.act(self._parts, given.to_act, None, self._features(None))
         self._programs.learn(self._parts, given.to_learn)
         if self._programs.still:
             self._programs.probabilities(self._parts, np.ones(self.spec.num_arms, bool))

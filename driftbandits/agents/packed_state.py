@@ -27,16 +27,24 @@ Item = TypeVar("Item")
 class StateLayout:
     """Where each array of a state is among its parts."""
 
-    def __init__(self, blank: State) -> None:
+    def __init__(self, blank: State, new_by_act: Sequence[bool] = ()) -> None:
+        """Lays out a state like `blank`; arrays that deciding changes share their rows."""
         self.blank = blank  # shapes and types of a state
         leaves, self._structure = jax.tree.flatten(blank)
         self.nbytes = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-        self._is_small = [leaf.size <= SHORT for leaf in leaves]
-        small, _ = self._split(leaves)
-        self._ends = ends_of_rows([leaf.size for leaf in small])
-        self._rows = [layout_of(group) for group in self._grouped(small)]
+        changes = new_by_act or [False] * len(leaves)
+        small = [place for place, leaf in enumerate(leaves) if leaf.size <= SHORT]
+        self._small = sorted(small, key=lambda place: changes[place])
+        self._large = [place for place, leaf in enumerate(leaves) if leaf.size > SHORT]
+        self.has_large = bool(self._large)
+        stay = sum(not changes[place] for place in small)
+        sizes = [leaves[place].size for place in self._small]
+        self._ends = ends_of_rows(sizes[:stay])
+        self._ends += [stay + end for end in ends_of_rows(sizes[stay:])]
+        groups = self._grouped(self._split(leaves)[0])
+        self._rows = [layout_of(group) for group in groups]
         assert not any(key for row in self._rows for key in row.keys), "a state with a random key"
-        self._are_floats = [are_floats(group) for group in self._grouped(small)]
+        self._are_floats = [are_floats(group) for group in groups]
 
     def pack(self, state: State) -> Parts:
         small, large = self._split(jax.tree.leaves(state))
@@ -62,12 +70,11 @@ class StateLayout:
         rows = (np.concatenate(list(map(to_words, group))) for group in self._grouped(small))
         return *rows, *large
 
-    def new_places(self, before: State, after: State) -> list[int]:
-        """The places of the parts that have an array that was not there before."""
-        pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-        small, large = self._split([one is not other for one, other in pairs])
-        are_new = [*map(any, self._grouped(small)), *large]
-        return [place for place, is_new in enumerate(are_new) if is_new]
+    def places(self, are_new: Sequence[bool]) -> list[int]:
+        """The places of the parts that have one of these arrays."""
+        small, large = self._split(are_new)
+        found = [*map(any, self._grouped(small)), *large]
+        return [place for place, is_new in enumerate(found) if is_new]
 
     def is_finite(self, parts: Parts) -> Array:
         """Whether all numbers are finite, checked row by row, which is quicker than one by one."""
@@ -87,17 +94,14 @@ class StateLayout:
             small[first:last] for first, last in zip([0, *self._ends], self._ends, strict=False)
         ]
 
-    def _split(self, leaves: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _split(self, leaves: Sequence[Item]) -> tuple[list[Item], list[Item]]:
         """Splits arrays into small and large ones."""
-        split: tuple[list[Any], list[Any]] = [], []
-        for leaf, is_small in zip(leaves, self._is_small, strict=True):
-            split[not is_small].append(leaf)
-        return split
+        return [leaves[place] for place in self._small], [leaves[place] for place in self._large]
 
-    def _joined(self, small: list[Any], large: Any) -> State:
-        found = {True: iter(small), False: iter(large)}
-        leaves = [next(found[is_small]) for is_small in self._is_small]
-        return jax.tree.unflatten(self._structure, leaves)
+    def _joined(self, small: Sequence[Any], large: Sequence[Any]) -> State:
+        both = zip([*self._small, *self._large], [*small, *large], strict=True)
+        found = dict(both)
+        return jax.tree.unflatten(self._structure, [found[place] for place in sorted(found)])
 
 
 def ends_of_rows(sizes: list[int]) -> list[int]:

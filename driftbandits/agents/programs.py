@@ -6,6 +6,7 @@ is sound; whoever calls it keeps the one or the other. What goes in and out is p
 arrays, as each costs time, and short ones (`packed_state` says why).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -47,10 +48,18 @@ from driftbandits.simulation.program_names import Name, agent_name
 
 FEWEST, MOST = 4, 64  # decisions or rewards in one call of a program
 LONG, FEWEST_OF_LONG = 8192, 16  # words, and rows, of a table that is large anyway
+MOST_TABLES = 2  # of rewards and tickets, side by side
 HEAD = 4  # words before those of the decisions
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of an arm
 USUAL = 1e3  # with larger numbers in a ticket or a reward, a policy may become unusable
+
+
+class RewardTables(NamedTuple):
+    """Tables of rewards and tickets: how many in one call, and which words are in each table."""
+
+    rows: int
+    columns: list[slice]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +70,8 @@ class Programs:
     act: Callable[..., tuple[Parts, Array, tuple[Array, ...]]]
     probabilities: Callable[[Parts, np.ndarray], Array]  # if `still`
     learn: Callable[..., tuple[Parts, Array]]
-    rows: int  # decisions or rewards in one call
+    rows: int  # decisions in one call
+    rewarded: RewardTables  # what `learn` takes
     state: StateLayout
     ticket: Layout
     new_by_act: list[int]  # the places of the parts of the state that it gives
@@ -105,20 +115,22 @@ def kept_program(
 
 
 def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Programs:
-    state = StateLayout(blank_state(policy))
-    seen = look_at(policy, spec, state)
-    ticket = layout_of(seen.ticket)
-    still = spec.context_dim == 0 and not seen.new_by_act
+    seen = look_at(policy, spec)
+    state, ticket = StateLayout(blank_state(policy), seen.new_by_act), layout_of(seen.ticket)
+    new_by_act, new_by_learn = state.places(seen.new_by_act), state.places(seen.new_by_learn)
+    still = spec.context_dim == 0 and spec.arm_dim == 0 and not new_by_act
+    rewarded = reward_tables(state, ticket)
     return Programs(
         init=compile_it(starting(policy, state)),
-        act=compile_it(acting(policy, spec, state, ticket, seen.new_by_act, still)),
+        act=compile_it(acting(policy, spec, state, ticket, new_by_act, still)),
         probabilities=compile_it(integrating(policy, spec, state)),
-        learn=compile_it(learning(policy, state, ticket, seen.new_by_learn)),
+        learn=compile_it(learning(policy, state, ticket, new_by_learn)),
         rows=rows_together(spec, ticket, still),
+        rewarded=rewarded,
         state=state,
         ticket=ticket,
-        new_by_act=seen.new_by_act,
-        new_by_learn=seen.new_by_learn,
+        new_by_act=new_by_act,
+        new_by_learn=new_by_learn,
         still=still,
         weighs=seen.weighs,
     )
@@ -128,12 +140,12 @@ class Seen(NamedTuple):
     """What must be known of a policy before its programs are made."""
 
     ticket: PyTree  # its shapes and types
-    new_by_act: list[int]
-    new_by_learn: list[int]
+    new_by_act: list[bool]  # for each array of the state
+    new_by_learn: list[bool]
     weighs: bool
 
 
-def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
+def look_at(policy: Policy, spec: BanditSpec) -> Seen:
     """Traces a policy once, repeating a decision: a weighing ticket has the known probability."""
     found: list[Any] = []
 
@@ -143,22 +155,46 @@ def look_at(policy: Policy, spec: BanditSpec, layout: StateLayout) -> Seen:
         ticket = decision.ticket
         learned = policy.learn(state, ticket, reward)
         weighs = any(leaf is made.probability for leaf in jax.tree.leaves(ticket))
-        found.extend([layout.new_places(state, after), layout.new_places(state, learned), weighs])
+        found.extend([are_new(state, after), are_new(state, learned), weighs])
         return ticket
 
     made, reward = Made(np.int32(0), np.float32(0)), np.float32(0)
-    ticket = jax.eval_shape(look, layout.blank, blank_observation(spec), made, reward)
+    blank = blank_state(policy)
+    ticket = jax.eval_shape(look, blank, blank_observation(spec), made, reward)
     return Seen(ticket, *found)
 
 
+def are_new(before: State, after: State) -> list[bool]:
+    """Which arrays were not there before."""
+    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    return [one is not other for one, other in pairs]
+
+
 def rows_together(spec: BanditSpec, ticket: Layout, still: bool) -> int:
-    """How many rows a call may have before XLA treats its table as large."""
+    """How many decisions a call may have before XLA treats its table as large."""
     asked = 0 if still else spec.context_dim + spec.num_arms
     widest = max(asked, 1 + ticket.width)
     rows = (SHORT - HEAD) // widest
-    if rows < FEWEST:  # long tables, then, but not so long that one decision waits for them
-        rows = max(LONG // widest, FEWEST_OF_LONG)
-    return min(rows, MOST)
+    return min(rows, MOST) if rows >= FEWEST else rows_of_long(widest)
+
+
+def reward_tables(state: StateLayout, ticket: Layout) -> RewardTables:
+    """Several short tables side by side, as one more of them costs less than one more call.
+
+    One long table, if XLA's second thread is woken anyway.
+    """
+    width = 1 + ticket.width
+    each = math.ceil(width / MOST_TABLES)
+    rows = SHORT // each - 1
+    if state.has_large or rows < FEWEST:
+        each, rows = width, rows_of_long(width)
+    columns = [slice(first, min(first + each, width)) for first in range(0, width, each)]
+    return RewardTables(min(rows, MOST), columns)
+
+
+def rows_of_long(width: int) -> int:
+    """Rows of a long table, which is not so long that one decision waits for it."""
+    return min(max(LONG // width, FEWEST_OF_LONG), MOST)
 
 
 @lru_cache(maxsize=64)
@@ -188,14 +224,15 @@ def acting(
     """The loop over decisions.
 
     Takes words: the number of the first decision, how many there are, the random key (2), and for
-    each its context and which arms are available, or for all of them if they share probabilities.
-    Gives the new parts of the state, a table of arms and tickets, and one of probabilities (unless
-    they are those of the state). An arm that cannot be chosen is REFUSED. With `made`, which is
-    another program, they are made again as they were before.
+    each its context and which arms are available, or for all of them if they share probabilities;
+    and the features of the arms, if they have any. Gives the new parts of the state, a table of
+    arms and tickets, and one of probabilities (unless they are those of the state). An arm that
+    cannot be chosen is REFUSED. With `made`, which is another program, they are made again as they
+    were before.
     """
 
     def act(
-        parts: Parts, words: Array, made: Made | None
+        parts: Parts, words: Array, made: Made | None, arms: Array | None
     ) -> tuple[Parts, Array, tuple[Array, ...]]:
         first, count = (as_type(word, jnp.int32) for word in words[:2])
         steps = key_of(words[2:HEAD])
@@ -207,7 +244,7 @@ def acting(
             context = as_type(request[: spec.context_dim], jnp.float32)
             available = request[spec.context_dim :].astype(bool)
             with making_again(None if made is None else Made(made.arm[i], made.probability[i])):
-                return policy.act(moment, state, Observation(context, available))
+                return policy.act(moment, state, Observation(context, available, arms))
 
         def decide(i: Array, carry: Any) -> Any:
             state, table, laws = carry
@@ -247,21 +284,20 @@ def learning(
 ) -> Callable[..., tuple[Parts, Array]]:
     """The loop over rewards.
 
-    Takes words: how many there are, and for each the reward and the ticket. Gives the new parts of
-    the state, and the size of the largest number that was learned: infinite if the state is not
-    one of finite numbers.
+    Takes tables of words, side by side: in the first row how many there are, then a row for each,
+    the reward before the ticket. Gives the new parts of the state, and the size of the largest
+    number that was learned: infinite if the state is not one of finite numbers.
     """
 
-    def learn(parts: Parts, words: Array) -> tuple[Parts, Array]:
-        rewarded = words[1:].reshape(-1, 1 + ticket.width)
-
+    def learn(parts: Parts, tables: tuple[Array, ...]) -> tuple[Parts, Array]:
         def learn_one(i: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
             state, size = carry
-            reward = as_type(rewarded[i, 0], jnp.float32)
-            own = unpack(ticket, rewarded[i, 1:])
+            row = jnp.concatenate([table[1 + i] for table in tables])
+            reward = as_type(row[0], jnp.float32)
+            own = unpack(ticket, row[1:])
             return policy.learn(state, own, reward), jnp.maximum(size, largest((own, reward)))
 
-        count = as_type(words[0], jnp.int32)
+        count = as_type(tables[0][0, 0], jnp.int32)
         state = layout.unpack(parts)
         after, size = jax.lax.fori_loop(0, count, learn_one, (state, jnp.zeros(())))
         packed = layout.pack(after)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from driftbandits import check
+from driftbandits.agents.settings import AgentSettings
 
 OUT_OF_RANGE = ("refuse", "clip", "accept")
-USUAL_CONTEXT = (-100.0, 100.0)  # the range of a context number that was given none
+USUAL = (-100.0, 100.0)  # the range of a context number that was given none, and of features
 
 
 class Ranges(NamedTuple):
@@ -28,6 +29,8 @@ class Ranges(NamedTuple):
     context: tuple[str, ...]
     lows: np.ndarray  # (context_dim,) float64
     highs: np.ndarray  # (context_dim,) float64
+    kind: str = "context number"  # for messages
+    remedy: str = "context_ranges"
 
     def refuses(self, reward: float) -> bool:
         low, high = self.reward_ends
@@ -53,7 +56,7 @@ class Ranges(NamedTuple):
             place = outside[0]
             name, given = self.context[place], row[place].item()
             rule = between(self.lows[place].item(), self.highs[place].item())
-            check.fail(f"context number {name}", f"{rule} (context_ranges)", given)
+            check.fail(f"{self.kind} {name}", f"{rule} ({self.remedy})", given)
         return row
 
 
@@ -63,10 +66,27 @@ def ranges(
     context_ranges: Mapping[str, tuple[float, float]],
     out_of_range: str,
 ) -> Ranges:
-    ends = [context_ranges.get(name, USUAL_CONTEXT) for name in context]
+    ends = [context_ranges.get(name, USUAL) for name in context]
     lows, highs = with_float32(np.array(ends, np.float64).reshape(-1, 2)).T
     low, high = with_float32(np.array([reward_range], np.float64))[0].tolist()
     return Ranges(out_of_range, *reward_range, (low, high), context, lows, highs)
+
+
+def ranges_of(settings: AgentSettings) -> tuple[Ranges, Ranges]:
+    """The ranges of rewards and plain context numbers, and those of plain features."""
+    context = () if isinstance(settings.context, Mapping) else settings.context
+    features = () if isinstance(settings.features, Mapping) else settings.features
+    out_of_range = settings.out_of_range
+    return (
+        ranges(settings.reward_range, context, settings.context_ranges, out_of_range),
+        feature_ranges(features, out_of_range),
+    )
+
+
+def feature_ranges(features: tuple[str, ...], out_of_range: str) -> Ranges:
+    """The ranges of plain features of arms."""
+    found = ranges((0.0, 1.0), features, {}, out_of_range)
+    return found._replace(kind="feature", remedy="number() in a schema has no such range")
 
 
 def with_float32(ends: np.ndarray) -> np.ndarray:

@@ -1,11 +1,11 @@
 """Requests to an agent, and its decisions."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from driftbandits.agents.checks import Context
+from driftbandits.agents.checks import Context, Features
 from driftbandits.agents.probabilities import Probabilities, computed
 
 
@@ -21,6 +21,12 @@ class DecisionRequest(Protocol):
     @property
     def id(self) -> str | None: ...
 
+    @property
+    def arms(self) -> Mapping[str, Features] | None: ...
+
+    @property
+    def k(self) -> int | None: ...
+
 
 class Request(NamedTuple):
     """A request for a decision.
@@ -29,6 +35,9 @@ class Request(NamedTuple):
         context: The numbers in the order of the context's names, or a mapping by name.
         available: The names of the arms to choose from. None means all that are not retired.
         id: Your own id of the decision. None makes one.
+        arms: The arms to choose from, instead of `available`, with features that count for this
+            decision only.
+        k: How many arms to choose, for a slate. None chooses one arm.
 
     Example:
         ```python
@@ -43,13 +52,33 @@ class Request(NamedTuple):
     context: Context = ()
     available: Sequence[str] | None = None
     id: str | None = None
+    arms: Mapping[str, Features] | None = None
+    k: int | None = None
 
 
 class PolicyInput(NamedTuple):
-    """A request as the policy sees it."""
+    """A request that was checked."""
 
-    context: np.ndarray  # (context_dim,)
+    context: Any  # the values: numbers (context_dim,), or those of a schema
     available: np.ndarray  # (slots,) bool
+    features: Mapping[int, Any] | None = None  # of this decision alone, by slot
+    slate: "Slate | None" = None  # of which it is one place
+    place: int | None = None  # in the slate: 1, 2, 3, ...
+
+
+class Slate:
+    """What is chosen already on a slate, of which every place has another arm."""
+
+    __slots__ = ("beside", "chosen")
+
+    def __init__(self, chosen: list[int]) -> None:
+        self.chosen = chosen  # slots of arms
+        self.beside: list[str] = []  # places that the same batch asks for by their own ids
+
+
+def place_ids(id: str, k: int | None) -> list[str]:
+    """The ids of a request's decisions: of the places of a slate, or of the only one."""
+    return [id] if k is None else [f"{id}.{place}" for place in range(1, k + 1)]
 
 
 class AgentDecision:
@@ -61,6 +90,8 @@ class AgentDecision:
     Attributes:
         id: The id to give its reward with.
         arm: The name of the chosen arm.
+        slate: The id of its slate. None if it is the only arm that was asked for.
+        place: Its place on the slate: 1, 2, 3, ... None without a slate.
 
     Example:
         ```python
@@ -73,11 +104,20 @@ class AgentDecision:
         ```
     """
 
-    __slots__ = ("_names", "_source", "arm", "id")
+    __slots__ = ("_names", "_source", "arm", "id", "place", "slate")
 
-    def __init__(self, id: str, arm: str, names: Sequence[str], source: Probabilities) -> None:
+    def __init__(
+        self,
+        id: str,
+        arm: str,
+        names: Sequence[str],
+        source: Probabilities,
+        slate: str | None = None,
+        place: int | None = None,
+    ) -> None:
         """Takes the names of all arms in the order of their probabilities."""
         self.id, self.arm, self._names, self._source = id, arm, names, source
+        self.slate, self.place = slate, place
 
     @property
     def probabilities(self) -> dict[str, float]:
@@ -96,8 +136,11 @@ class AgentDecision:
         return hash((self.id, self.arm))
 
     def __repr__(self) -> str:
-        id, arm, probabilities = self._values()
-        return f"AgentDecision(id={id!r}, arm={arm!r}, probabilities={probabilities})"
+        slate = "" if self.slate is None else f"slate={self.slate!r}, place={self.place}, "
+        return (
+            f"AgentDecision(id={self.id!r}, arm={self.arm!r}, {slate}"
+            f"probabilities={self.probabilities})"
+        )
 
-    def _values(self) -> tuple[str, str, dict[str, float]]:
-        return self.id, self.arm, self.probabilities
+    def _values(self) -> tuple[str, str, str | None, int | None, dict[str, float]]:
+        return self.id, self.arm, self.slate, self.place, self.probabilities

@@ -10,12 +10,15 @@ CHANGEABLE = ("out_of_range", "context_ranges")
 MOST_OPEN = 10_000_000  # decisions of one agent
 
 
+Columns = tuple[str, ...] | Mapping[str, str]  # names of numbers, or texts of a schema's fields
+
+
 class AgentSettings(NamedTuple):
     """The settings of an agent; `Agent` explains each."""
 
     policy: str = "tracker"
     seed: int = 0
-    context: tuple[str, ...] = ()
+    context: Columns = ()  # names of numbers, or a schema
     window: float | None = None
     default_reward: float | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -25,6 +28,7 @@ class AgentSettings(NamedTuple):
     horizon: int | None = None
     remember: int = 10_000
     max_open: int = 100_000
+    features: Columns = ()  # of the arms
 
 
 def settings_of(stored: Mapping[str, Any]) -> AgentSettings:

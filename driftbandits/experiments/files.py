@@ -292,4 +292,6 @@ def check_lines(experiment: Experiment) -> None:
         try:
             line_policy(line.policy, environment, experiment.horizon)
         except InputError as error:
+            if line.policy_name == line.policy:  # it has no name of its own
+                raise
             raise InputError(f"policies.{line.policy_name}: {error}") from error

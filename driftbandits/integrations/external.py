@@ -19,12 +19,15 @@ from driftbandits.core import BanditSpec
 Pull = Callable[..., Any]
 Update = Callable[..., Any]
 
+ON_REQUEST = ("features", "arm_ids")  # what functions get of `Shown` if they have such an argument
+
 
 class Shown(NamedTuple):
     """What a policy is shown before a pull, beside the arms that are available."""
 
     context: np.ndarray  # (context_dim,) float32
     features: np.ndarray  # (num_arms, arm_dim) float32
+    arm_ids: np.ndarray  # (num_arms,) int32; zeros where arms never change
 
 
 class ExternalPolicy(NamedTuple):
@@ -67,7 +70,8 @@ def external_policy(
             policy has the methods of river or MABWiser.
         update: `update(policy, arm, reward, context)` learns from a reward. None if `pull` is None.
             If it or `pull` has an argument `features`, it gets the features of all arms, of shape
-            `(num_arms, arm_dim)`.
+            `(num_arms, arm_dim)`; with an argument `arm_ids`, a number for each place, of shape
+            `(num_arms,)`, which changes when another arm takes it.
 
     Returns:
         A policy for `simulate_external` and `compare_with`.
@@ -125,19 +129,15 @@ def has(policy: Any, *names: str) -> bool:
     return all(hasattr(policy, name) for name in names)
 
 
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether it has an argument of this name; False where its signature is not known."""
+def takes(function: Callable[..., Any], name: str, given: int = 0) -> bool:
+    """Whether it has an argument of this name, after those that are given by position.
+
+    False where its signature is not known.
+    """
     try:
-        return name in inspect.signature(function).parameters
+        return name in list(inspect.signature(function).parameters)[given:]
     except (TypeError, ValueError):
         return False
-
-
-def takes_features(function: Callable[..., Any], given: int) -> bool:
-    """Whether it has an argument `features` beside those that are given by position."""
-    return takes(function, "features") and (
-        list(inspect.signature(function).parameters).index("features") >= given
-    )
 
 
 def context_or_one(context: np.ndarray) -> list[float]:
@@ -148,17 +148,17 @@ class Custom:
     """An object that is used through two functions."""
 
     def __init__(self, policy: Any, pull: Pull, update: Update) -> None:
-        self._policy = policy
-        self._pull, self._pull_sees = pull, takes_features(pull, 3)
-        self._update, self._update_sees = update, takes_features(update, 4)
+        self._policy, self._pull, self._update = policy, pull, update
+        self._pull_sees = [name for name in ON_REQUEST if takes(pull, name, given=3)]
+        self._update_sees = [name for name in ON_REQUEST if takes(update, name, given=4)]
 
     def pull(self, arms: Sequence[int], shown: Shown) -> Any:
-        features = {"features": shown.features} if self._pull_sees else {}
-        return self._pull(self._policy, arms, shown.context, **features)
+        seen = {name: getattr(shown, name) for name in self._pull_sees}
+        return self._pull(self._policy, arms, shown.context, **seen)
 
     def update(self, arm: int, reward: float, shown: Shown) -> None:
-        features = {"features": shown.features} if self._update_sees else {}
-        self._update(self._policy, arm, reward, shown.context, **features)
+        seen = {name: getattr(shown, name) for name in self._update_sees}
+        self._update(self._policy, arm, reward, shown.context, **seen)
 
 
 class LikeRiver:

@@ -139,7 +139,7 @@ def players_of(
     built = build_policy(policy, spec) if isinstance(policy, str) else policy
     if built.sees_means:
         check.fail("policy", "one that does not see the means, in a foreign environment", policy)
-    return [JaxPlayer(built, spec.num_arms, keys)]
+    return [JaxPlayer(built, spec, keys)]
 
 
 @jax.jit
@@ -159,7 +159,7 @@ def play(
     due: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
     for time in range(horizon):
         seen = stepped.latest
-        all_shown = list(map(Shown, seen.context, seen.arms))
+        all_shown = list(map(Shown, seen.context, seen.arms, seen.arm_ids))
         arms = [
             chosen(player, shown, available)
             for player, shown, available in zip(players, all_shown, seen.available, strict=True)
@@ -220,17 +220,18 @@ def compiled(policy: Policy) -> CompiledPolicy:
 class JaxPlayer:
     """A JAX policy in one run, with the random keys that `simulate` would give it."""
 
-    def __init__(self, policy: Policy, num_arms: int, keys: Keys) -> None:
-        self._policy, self._num_arms, self._keys = compiled(policy), num_arms, keys
+    def __init__(self, policy: Policy, spec: BanditSpec, keys: Keys) -> None:
+        self._policy, self._spec, self._keys = compiled(policy), spec, keys
         self._state = self._policy.init(keys)
         self._ticket: PyTree = None
         self._time = 0
 
     def pull(self, arms: Sequence[int], shown: Shown) -> int:
-        available = np.zeros(self._num_arms, bool)
+        available: Any = np.zeros(self._spec.num_arms, bool)
         available[arms] = True
-        features: Any = shown.features if shown.features.size else None
-        observation = Observation(shown.context, available, features)  # type: ignore[arg-type]
+        features: Any = shown.features if self._spec.arm_dim else None
+        ids: Any = shown.arm_ids if self._spec.arms_change else None
+        observation = Observation(shown.context, available, features, ids)  # type: ignore[arg-type]
         arm, self._ticket, self._state = self._policy.act(
             self._keys, self._time, self._state, observation
         )

@@ -26,6 +26,7 @@ class ForeignObservation(NamedTuple):
     available: np.ndarray  # (num_arms,) bool
     mean: np.ndarray  # (num_arms,) float32; NaN where unknown
     arms: np.ndarray  # (num_arms, arm_dim) float32
+    arm_ids: np.ndarray  # (num_arms,) int32; zeros where arms never change
 
 
 class ForeignEnvironment(Protocol):

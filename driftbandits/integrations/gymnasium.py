@@ -27,11 +27,12 @@ def to_gymnasium(environment: Environment | str, *, horizon: int = 10_000) -> "B
     """Makes a Gymnasium environment whose episodes are runs of a driftbandits environment.
 
     An action is an arm, an observation has the `context`, the `available` arms and, if arms have
-    features, their features as `arms`. The reward is what the pulled arm pays. `info` has the
-    `mean` of each arm and which arms are `available`, both for the next pull, and after a pull its
-    `regret`. `reset(seed=s)` starts run 0 of
-    `simulate` with the seed s, and each `reset()` after it the next run of that seed;
-    `reset(options={"run": 7})` starts run 7. It needs the extra `gymnasium`.
+    features, their features as `arms`. Where arms come and go, it has `arm_ids`: a number for each
+    place, which changes when another arm takes it. The reward is what the pulled arm pays. `info`
+    has the `mean` of each arm and which arms are `available`, both for the next pull, and after a
+    pull its `regret`. `reset(seed=s)` starts run 0 of `simulate` with the seed s, and each
+    `reset()` after it the next run of that seed; `reset(options={"run": 7})` starts run 7. It needs
+    the extra `gymnasium`.
 
     Args:
         environment: An environment, or its name with settings, such as
@@ -77,6 +78,7 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         self.reward_range = known.reward_range
         self.action_space = spaces.Discrete(known.num_arms)
         self.observation_space = observation_space(known)
+        self._shown = list(self.observation_space)
         self._seed: int | None = None
         self._run = 0
 
@@ -119,8 +121,13 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         )
 
     def _observation(self, result: StepResult) -> ObservationDict:
-        found = {"context": result.context[0], "available": result.available[0].astype(np.int8)}
-        return found | {"arms": result.arms[0]} if self._environment.spec.arm_dim else found
+        shown = {
+            "context": result.context[0],
+            "available": result.available[0].astype(np.int8),
+            "arms": result.arms[0],
+            "arm_ids": result.arm_ids[0],
+        }
+        return {name: shown[name] for name in self._shown}
 
 
 def observation_space(spec: BanditSpec) -> spaces.Dict:
@@ -128,13 +135,20 @@ def observation_space(spec: BanditSpec) -> spaces.Dict:
         "context": any_numbers(spec.context_dim),
         "available": spaces.MultiBinary(spec.num_arms),
     }
-    return spaces.Dict(
-        found | {"arms": any_numbers(spec.num_arms, spec.arm_dim)} if spec.arm_dim else found
-    )
+    if spec.arm_dim:
+        found["arms"] = any_numbers(spec.num_arms, spec.arm_dim)
+    if spec.arms_change:
+        found["arm_ids"] = any_integers(spec.num_arms)
+    return spaces.Dict(found)
 
 
 def any_numbers(*shape: int) -> spaces.Box:
     return spaces.Box(-CONTEXT_BOUND, CONTEXT_BOUND, shape)
+
+
+def any_integers(*shape: int) -> spaces.Box:
+    bounds = np.iinfo(np.int32)
+    return spaces.Box(bounds.min, bounds.max, shape, np.int32)
 
 
 def info_of(result: StepResult) -> dict[str, Any]:
@@ -148,6 +162,7 @@ def from_gymnasium(
     available: Callable[[Mapping[str, Any]], Any] | None = None,
     means: Callable[[Mapping[str, Any]], Any] | None = None,
     arms: Callable[[Any], Any] | None = None,
+    arm_ids: Callable[[Any], Any] | None = None,
     reward_range: tuple[float, float] | None = None,
     noise: float = 0.5,
 ) -> "GymnasiumBandit":
@@ -169,6 +184,10 @@ def from_gymnasium(
             `lambda info: info["thresholds"]`. With None the means and the regret are unknown.
         arms: A function from an observation to the features of the arms, a row for each arm. None
             takes the entry `arms` of a dictionary, if its first axis has an entry for each arm.
+        arm_ids: A function from an observation to an integer for each place, where arms come and
+            go: another one than before means another arm, also after the end of an episode. None
+            takes the entry `arm_ids` of a dictionary, if it has an integer for each arm, and
+            otherwise the arms never change.
         reward_range: The lowest and the highest reward, for policies that need it. None takes what
             the environment states, or (0, 1).
         noise: The sub-Gaussian constant of the rewards, for policies that need it.
@@ -202,12 +221,14 @@ def from_gymnasium(
         available or default.available,
         means or default.means,
         arms or default.arms,
+        arm_ids or default.arm_ids,
     )
     example = environment.observation_space.sample()
     spec = BanditSpec(
         int(actions.n),
         vector(read.context(example)).size,
         arm_dim=rows(read.arms(example), int(actions.n)).shape[1],
+        arms_change=read.arm_ids is not None,
         reward_range=reward_range or stated_range(environment),
         noise=noise,
     )
@@ -221,6 +242,7 @@ class Reader(NamedTuple):
     available: Callable[[Mapping[str, Any]], Any]  # of an info
     means: Callable[[Mapping[str, Any]], Any]
     arms: Callable[[Any], Any]  # of an observation
+    arm_ids: Callable[[Any], Any] | None  # of an observation; None if arms never change
 
 
 def default_reader(environment: AnyEnv, num_arms: int) -> Reader:
@@ -231,6 +253,7 @@ def default_reader(environment: AnyEnv, num_arms: int) -> Reader:
         lambda info: info.get(mask, np.ones(num_arms)),
         lambda info: info.get(mean, np.full(num_arms, np.nan)),
         arms_reader(environment.observation_space, num_arms),
+        ids_reader(environment.observation_space, num_arms),
     )
 
 
@@ -253,6 +276,13 @@ def arms_reader(space: spaces.Space[Any], num_arms: int) -> Callable[[Any], Any]
     return lambda _: np.zeros((num_arms, 0))
 
 
+def ids_reader(space: spaces.Space[Any], num_arms: int) -> Callable[[Any], Any] | None:
+    ids = space.get("arm_ids") if isinstance(space, spaces.Dict) else None
+    if ids is None or ids.shape != (num_arms,) or not np.issubdtype(ids.dtype, np.integer):
+        return None
+    return lambda observation: observation["arm_ids"]
+
+
 def rows(values: Any, num_arms: int) -> np.ndarray:
     """The features of the arms, a row for each arm."""
     found = np.asarray(values, np.float32)
@@ -272,6 +302,7 @@ class GymnasiumBandit:
     def __init__(self, spec: BanditSpec, environment: AnyEnv, read: Reader) -> None:
         self.spec = spec
         self._environment, self._read = environment, read
+        self._one_arm_each = np.zeros(spec.num_arms, np.int32)  # where arms never change
         self._first = int(environment.action_space.start)  # type: ignore[attr-defined]
 
     def start(self, seed: int) -> ForeignObservation:
@@ -291,9 +322,10 @@ class GymnasiumBandit:
             vector(read.available(info)) > 0,
             vector(read.means(info)),
             rows(read.arms(observation), self.spec.num_arms),
+            np.asarray(read.arm_ids(observation) if read.arm_ids else self._one_arm_each, np.int32),
         )
-        spec = self.spec
-        sizes = spec.context_dim, spec.num_arms, spec.num_arms, spec.num_arms * spec.arm_dim
+        spec, arms = self.spec, self.spec.num_arms
+        sizes = spec.context_dim, arms, arms, arms * spec.arm_dim, arms
         for name, values, size in zip(ForeignObservation._fields, found, sizes, strict=True):
             if values.size != size:
                 check.fail(name, f"of {size} numbers at every step", values.tolist())

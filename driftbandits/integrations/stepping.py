@@ -53,6 +53,7 @@ class StepResult(NamedTuple):
     available: np.ndarray  # (runs, num_arms) bool
     mean: np.ndarray  # (runs, num_arms) float32, which only a simulator knows
     arms: np.ndarray  # (runs, num_arms, arm_dim) float32
+    arm_ids: np.ndarray  # (runs, num_arms) int32; zeros where arms never change
 
 
 class BlockState(NamedTuple):
@@ -72,12 +73,18 @@ def step_keys(keys: Keys, time: Array) -> tuple[Key, Key]:
 
 
 def observe(environment: Environment, world: State, keys: Keys, time: Array) -> Array:
-    """The observation of one run, packed: context, available arms, means, features of the arms."""
+    """The observation of one run, packed: context, available arms, means, features, numbers."""
     observe_key, rewards_key = step_keys(keys, time)
-    context, available, arms, _ = environment.observe(observe_key, world)
+    context, available, arms, arm_ids = environment.observe(observe_key, world)
     mean = environment.rewards(rewards_key, world, context).mean
     features = [] if arms is None else [arms.ravel()]
-    return jnp.concatenate([context, available, mean, *features]).astype(jnp.float32)
+    ids = jnp.zeros(mean.size, jnp.int32) if arm_ids is None else arm_ids
+    return jnp.concatenate([as_bits(context, available, mean, *features), ids.astype(jnp.int32)])
+
+
+def as_bits(*values: Array) -> Array:
+    """The bits of these numbers as float32, in int32, which has room for the numbers of arms."""
+    return jax.lax.bitcast_convert_type(jnp.concatenate(values).astype(jnp.float32), jnp.int32)
 
 
 def step(
@@ -92,7 +99,7 @@ def step(
     if environment.delay is not None:
         delay = environment.delay.draw(jax.random.fold_in(keys.delays, time))
         delay = jnp.where(delay > environment.delay.longest, -1, delay)
-    return world, record, jnp.stack([given.reward, record.regret, delay])
+    return world, record, as_bits(jnp.stack([given.reward, record.regret, delay]))
 
 
 class CompiledSteps(NamedTuple):
@@ -159,8 +166,19 @@ class SteppedRuns:
 
     def _unpack(self, packed: Array | np.ndarray) -> StepResult:
         spec = self._spec
-        ends = np.cumsum([PAID, spec.context_dim, spec.num_arms, spec.num_arms])
-        paid, context, available, mean, arms = np.split(np.array(packed), ends, axis=1)
-        features = arms.reshape(len(arms), spec.num_arms, spec.arm_dim)
+        bits, arms = np.array(packed), spec.num_arms
+        ends = np.cumsum([PAID, spec.context_dim, arms, arms, arms * spec.arm_dim])
+        paid, context, available, mean, features, ids = np.split(
+            bits.view(np.float32), ends, axis=1
+        )
         reward, regret, delay = paid.T
-        return StepResult(reward, regret, delay, context, available > 0, mean, features)
+        return StepResult(
+            reward,
+            regret,
+            delay,
+            context,
+            available > 0,
+            mean,
+            features.reshape(len(bits), arms, spec.arm_dim),
+            ids.view(np.int32),
+        )

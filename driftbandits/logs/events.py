@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.requests import PolicyInput
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.service.store.records import Event, LoggedDecision
@@ -25,18 +26,49 @@ def probability_table(events: list[Event]) -> np.ndarray:
     return np.frombuffer(padded, FLOAT).reshape(len(rows), -1)
 
 
-def policy_input(event: Event, slots: int) -> PolicyInput:
+def input_bytes(book: DecisionBook, request: PolicyInput) -> bytes:
+    """What a request brings: float32 for numbers, JSON where there are types or features."""
+    if not book.logs_values:
+        numbers: np.ndarray = request.context
+        return numbers.astype(FLOAT).tobytes() if numbers.size else b""
+    found = {"context": book.contexts.to_json(request.context)}
+    if request.features:
+        names, vectors = book.arms.names, book.features.vectors
+        own = request.features.items()
+        found["arms"] = {names[slot]: vectors.to_json(each) for slot, each in own}
+    return json_bytes(found)
+
+
+def policy_input(event: Event, book: DecisionBook) -> PolicyInput:
     """What the policy saw; slots that were added later were not available."""
-    available = np.zeros(slots, bool)
+    available = np.zeros(book.arms.slots, bool)
     logged = np.frombuffer(event.available or b"", bool)
     available[: logged.size] = logged
-    return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+    if not book.logs_values:
+        return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+    found = json.loads(event.context or b"{}")
+    read = book.features.vectors.from_json
+    own = {book.arms.slot(name): read(each) for name, each in found.get("arms", {}).items()}
+    return PolicyInput(book.contexts.from_json(found["context"]), available, own or None)
+
+
+def arm_event(seq: int, kind: str, time: float, name: str, features: Any) -> Event:
+    """An event for a change of an arm, with features as JSON knows them, or None."""
+    stored = None if features is None else json_bytes(features)
+    return Event(seq, kind, time, name, context=stored)
+
+
+def features_of(event: Event) -> Any:
+    return None if event.context is None else json.loads(event.context)
+
+
+def json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def settings_event(seq: int, time: float, changes: dict[str, Any]) -> Event:
     """An event for settings that change from now on."""
-    names, values = ", ".join(changes), json.dumps(changes).encode()
-    return Event(seq, "settings_changed", time, names, context=values)
+    return Event(seq, "settings_changed", time, ", ".join(changes), context=json_bytes(changes))
 
 
 def changed_settings(event: Event) -> dict[str, Any]:

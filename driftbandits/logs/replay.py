@@ -9,18 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftbandits.agents import checks
 from driftbandits.agents.decision_book import DecisionBook
+from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import AgentSettings, settings_of
 from driftbandits.logs.corrections import TAKEN_BACK, Corrections, corrected, last_seq
-from driftbandits.logs.events import changed_settings, policy_input, probability_table
+from driftbandits.logs.events import (
+    changed_settings,
+    features_of,
+    policy_input,
+    probability_table,
+)
 from driftbandits.service.store.records import Event
 
 NONE: Corrections = MappingProxyType({})
-ARM_CHANGES: dict[str, Callable[[DecisionBook, str], None]] = {
+ARM_CHANGES: dict[str, Callable[[DecisionBook, str, Any], None]] = {  # with features, or None
     "arm_added": DecisionBook.add_arm,
-    "arm_retired": DecisionBook.retire_arm,
-    "arm_restored": DecisionBook.restore_arm,
+    "arm_retired": lambda book, name, _: book.retire_arm(name),
+    "arm_restored": lambda book, name, _: book.restore_arm(name),
+    "features_set": DecisionBook.set_features,
 }
 
 
@@ -47,7 +53,7 @@ def new_book(config: dict[str, Any], remember: int, folder: Path | None = None) 
 
 
 def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:
-    return checks.settings(settings_of(config)._replace(remember=remember))
+    return checked_settings(settings_of(config)._replace(remember=remember))
 
 
 class RefusedRewardError(Exception):
@@ -88,14 +94,14 @@ def replay(
             for event in group.events:
                 book.set_settings(book.settings._replace(**changed_settings(event)))
         elif group.kind != "correction":
-            for name in group.ids:
-                ARM_CHANGES[group.kind](book, name)
+            for event in group.events:
+                ARM_CHANGES[group.kind](book, event.id, features_of(event))
     return mismatches
 
 
 def decide_again(book: DecisionBook, events: list[Event]) -> list[Event]:
     """Repeats decisions as they were; returns those that would come out differently now."""
-    slots, arms = book.arms.slots, np.array([event.arm or 0 for event in events], np.int32)
-    inputs = {event.id: policy_input(event, slots) for event in events}
+    arms = np.array([event.arm or 0 for event in events], np.int32)
+    inputs = {event.id: policy_input(event, book) for event in events}
     different = book.decide_again(inputs, arms, probability_table(events))
     return [events[place] for place in different]

@@ -12,8 +12,14 @@ weighted sums, which a discount or a window can forget:
 With s = (1 + arm_dim) (1 + context_dim) and d = 1 + context_dim, a decision takes
 O(s^3 + num_arms (d s^2 + d^3)) operations, with the variance of weighted sums (`d_lin_ucb`) also
 O(num_arms^2 d s), and the sums num_arms d (s + d) + s^2 numbers.
+
+In the ranges of an agent products of contexts and features reach 1e4 and their squares 1e8, beside
+a prior of 1. So all of this is computed in float64 (`in_float64`), and sums are stored as two
+float32 each. What remains: if nothing is forgotten and all numbers stay within 0.1% of 100, the
+sums no longer hold the prior after some 100,000 rewards. Then means are wrong, but finite.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,15 +28,19 @@ from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Observation
-from driftbandits.numerics.linear import LEAST_SPREAD, inverse
+from driftbandits.numerics.hybrid_precision import Split
+from driftbandits.numerics.linear import LEAST_SPREAD
+from driftbandits.numerics.shown import shown
+
+LEAST_HALF = 16  # of a matrix that is taken by halves
 
 
 class HybridSums(NamedTuple):
-    shared: Array  # (s, s) float32, S
-    cross: Array  # (num_arms, d, s) float32, B_k
-    own: Array  # (num_arms, d, d) float32, A_k
-    shared_moment: Array  # (s,) float32, sum w r f
-    own_moment: Array  # (num_arms, d) float32, sum w r x
+    shared: Array  # (s, s), S
+    cross: Array  # (num_arms, d, s), B_k
+    own: Array  # (num_arms, d, d), A_k
+    shared_moment: Array  # (s,), sum w r f
+    own_moment: Array  # (num_arms, d), sum w r x
 
 
 class Ridge(NamedTuple):
@@ -43,9 +53,9 @@ class Ridge(NamedTuple):
 class Solution(NamedTuple):
     """V^-1 z_k for every arm k, where V is the precision and z_k = (f_k, 0, ..., x, ..., 0)."""
 
-    shared: Array  # (num_arms, s) float32, its shared part
-    direct: Array  # (num_arms, d) float32, (A_k + ridge)^-1 x
-    through: Array  # (num_arms, d, s) float32, (A_k + ridge)^-1 B_k
+    shared: Array  # (num_arms, s), its shared part
+    direct: Array  # (num_arms, d), (A_k + ridge)^-1 x
+    through: Array  # (num_arms, d, s), (A_k + ridge)^-1 B_k
 
     @property
     def own(self) -> Array:
@@ -77,26 +87,24 @@ def sizes(spec: BanditSpec) -> tuple[int, int]:
     return (1 + spec.arm_dim) * d, d
 
 
-def no_sums(spec: BanditSpec, ridge: Ridge) -> HybridSums:
+def no_sums(spec: BanditSpec, ridge: Ridge) -> Split:
     s, d = sizes(spec)
     arms = spec.num_arms if ridge.own is not None else 0
-    return HybridSums(
+    sums = HybridSums(
         jnp.zeros((s, s)),
         jnp.zeros((arms, d, s)),
         jnp.zeros((arms, d, d)),
         jnp.zeros(s),
         jnp.zeros((arms, d)),
     )
+    return Split(sums, jax.tree.map(jnp.zeros_like, sums))
 
 
 def features_of(observation: Observation, spec: BanditSpec) -> Array:
     """f_k of every arm: (num_arms, s). The first d of them are x."""
-    shape = (spec.num_arms, spec.arm_dim)
-    if observation.arms is None or observation.arms.shape != shape:
-        given = None if observation.arms is None else observation.arms.shape
-        check.fail("arms of an observation", f"of shape {shape}, as arm_dim says", given)
+    given = shown("arms", observation.arms, (spec.num_arms, spec.arm_dim), "arm_dim")
     x = jnp.append(observation.context, 1.0)
-    arms = jnp.concatenate([jnp.ones_like(observation.arms[:, :1]), observation.arms], axis=1)
+    arms = jnp.concatenate([jnp.ones_like(given[:, :1]), given], axis=1)
     return (arms[:, :, None] * x).reshape(len(arms), -1)
 
 
@@ -125,27 +133,55 @@ def faded(sums: HybridSums, discount: float) -> HybridSums:
 
 def solve(sums: HybridSums, rows: Array, ridge: Ridge) -> Solution:
     """V^-1 z_k for every arm, by the Schur complement of the shared part of V."""
-    own_inverse, x = own_inverses(sums, ridge), rows[0, : sums.own.shape[1]]
-    through = own_inverse @ sums.cross
+    roots, x = own_roots(sums, ridge), rows[0, : sums.own.shape[1]]
+    half = roots @ sums.cross
+    through = jnp.swapaxes(roots, 1, 2) @ half
     shared = sums.shared + ridge.shared * jnp.eye(rows.shape[1])
-    schur = shared - jnp.einsum("kds,kdt->st", sums.cross, through)
+    root = inverse_root(shared - jnp.einsum("kds,kdt->st", half, half), ridge.shared)
     # Of z_k, its own part takes a share of what the shared part has to explain.
     target = rows - jnp.einsum("kds,d->ks", through, x) if len(sums.own) else rows
-    return Solution(refined(schur, target), own_inverse @ x, through)
+    direct = jnp.einsum("ked,ke->kd", roots, roots @ x)
+    return Solution((target @ root.T) @ root, direct, through)
 
 
-def own_inverses(sums: HybridSums, ridge: Ridge) -> Array:
-    """(A_k + ridge)^-1 of every arm."""
+def own_roots(sums: HybridSums, ridge: Ridge) -> Array:
+    """L_k^-1 of every arm, where L_k L_k' = A_k + ridge."""
     if ridge.own is None:
         return sums.own
-    return jax.vmap(inverse)(sums.own + ridge.own * jnp.eye(sums.own.shape[1]))
+    own = sums.own + ridge.own * jnp.eye(sums.own.shape[1])
+    return jax.vmap(partial(inverse_root, least=ridge.own))(own)
 
 
-def refined(matrix: Array, targets: Array) -> Array:
-    """matrix^-1 t of every row t, with one step of refinement for lost digits."""
-    inverted = inverse(matrix)
-    solved = targets @ inverted
-    return solved + (targets - solved @ matrix) @ inverted
+def inverse_root(matrix: Array, least: float) -> Array:
+    """L^-1, where L L' is the matrix, which is at least `least` times the unit matrix.
+
+    By halves, since products of matrices are fast. The inverse itself by halves would lose twice as
+    many digits.
+    """
+    half = len(matrix) // 2
+    if half < LEAST_HALF:
+        return small_inverse_root(matrix, least)
+    first = inverse_root(matrix[:half, :half], least)
+    across = first @ matrix[:half, half:]
+    second = inverse_root(matrix[half:, half:] - across.T @ across, least)
+    corner = -(second @ across.T) @ first
+    return jnp.block([[first, jnp.zeros_like(corner.T)], [corner, second]])
+
+
+def small_inverse_root(matrix: Array, least: float) -> Array:
+    """As `inverse_root`, row by row: what makes the matrix L' makes the unit matrix L^-1."""
+    size = len(matrix)
+    rows = jnp.arange(size)
+
+    def eliminate(k: Array, both: Array) -> Array:
+        # A pivot below `least` is rounding, and so is what would follow from it.
+        pivot = both[k, k]
+        row = both[k] / jnp.sqrt(jnp.maximum(pivot, least))
+        below = jnp.where((rows > k) & (pivot > least), row[:size], 0.0)
+        return jnp.where((rows == k)[:, None], row, both - jnp.outer(below, row))
+
+    both = jnp.concatenate([matrix, jnp.eye(size)], axis=1)
+    return jax.lax.fori_loop(0, size, eliminate, both)[:, size:]
 
 
 def mean_of(sums: HybridSums, solution: Solution) -> Array:
@@ -155,6 +191,15 @@ def mean_of(sums: HybridSums, solution: Solution) -> Array:
     if solution.direct.size:
         found += jnp.sum(solution.direct * sums.own_moment, axis=1)
     return found
+
+
+def share_of_prior(solution: Solution, spec: BanditSpec, ridge: Ridge) -> Array:
+    """How much the expected reward of every arm rises if the prior mean of all rewards rises by 1.
+
+    That prior mean is the one of the coefficient of the constant feature.
+    """
+    _, d = sizes(spec)
+    return ridge.shared * solution.shared[:, d - 1]
 
 
 def spread_of(solution: Solution, rows: Array) -> Array:
@@ -171,10 +216,10 @@ def weighted_spread(solution: Solution, squared: HybridSums, ridge: Ridge) -> Ar
     shared, own = solution.shared, solution.own
     found = jnp.einsum("ks,st,kt->k", shared, squared.shared, shared)
     found += ridge.shared * jnp.sum(shared**2, axis=1)
-    found += 2 * jnp.einsum("kjd,jds,ks->k", own, squared.cross, shared)
-    found += jnp.einsum("kjd,jde,kje->k", own, squared.own, own)
     if ridge.own is not None:
-        found += ridge.own * jnp.sum(own**2, axis=(1, 2))
+        across = jnp.einsum("jds,ks->kjd", squared.cross, shared)
+        within = jnp.einsum("jde,kje->kjd", squared.own, own)
+        found += jnp.sum(own * (2 * across + within + ridge.own * own), axis=(1, 2))
     return jnp.maximum(found, LEAST_SPREAD)
 
 
@@ -184,7 +229,9 @@ def elimination(sums: HybridSums, ridge: Ridge, arms: Array) -> Array:
     What is known of the shared coefficients when an arm leaves, and its own with it, is what is
     left after integrating its delta_k out.
     """
-    return jnp.where(arms[:, None, None], own_inverses(sums, ridge) @ sums.cross, 0.0)
+    roots = own_roots(sums, ridge)
+    through = jnp.swapaxes(roots, 1, 2) @ (roots @ sums.cross)
+    return jnp.where(arms[:, None, None], through, 0.0)
 
 
 def eliminated(sums: HybridSums, away: Array) -> tuple[Array, Array]:

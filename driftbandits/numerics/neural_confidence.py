@@ -1,14 +1,15 @@
 """How certain a network is of every arm's reward, from the gradient of its output.
 
-    f_k(x) = sum_j v_j max(0, w_kj' x);  g_k = gradient of f_k in all weights
+    f_k = the network's output for arm k;  g_k = gradient of f_k in all weights
     sigma_k^2 = precision * variance * sum g_k^2 / U;  U = precision + sum of g^2 over the pulls
 
-U is the diagonal of the neural tangent kernel's information matrix. An arm has first-layer weights
-w_k of its own, which is the same as one first layer whose input holds x in the arm's block and
-zeros elsewhere. x is the context and a constant; the rewards are scaled to [0, 1].
+U is the diagonal of the neural tangent kernel's information matrix. The networks are those of
+`arm_networks`; the rewards are scaled to [0, 1].
 """
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import jax
@@ -17,42 +18,42 @@ import optax
 from jax import Array
 
 from driftbandits import check
-from driftbandits.core import BanditSpec, Key
+from driftbandits.core import BanditSpec, Key, Observation
+from driftbandits.numerics.arm_networks import Network, context_network, feature_network
 from driftbandits.numerics.occasionally import occasionally
 from driftbandits.numerics.regression import Memory, empty_memory, store, without_new_arms
 
 LEAST_SPREAD = 1e-12  # where no unit fires; sampling breaks the tie
 
 
-class Weights(NamedTuple):
-    first: Array  # (num_arms, hidden, inputs) float32, w_kj
-    last: Array  # (hidden,) float32, v_j
-
-
 class ConfidenceState(NamedTuple):
-    weights: Weights
+    weights: Any
     optimizer: optax.OptState
-    information: Weights  # U, of each weight
+    information: Any  # U, of each weight
     memory: Memory
 
 
 class ConfidenceTicket(NamedTuple):
-    inputs: Array  # (context_dim + 1,) float32
+    inputs: Array  # (inputs,) float32, of the pulled arm
     arm: Array  # () int32
     key: Key  # of the minibatches
 
 
 class Prediction(NamedTuple):
-    """Of every arm's reward at one context."""
+    """Of every arm's reward at one observation."""
 
     mean: Array  # (num_arms,) float32
     deviation: Array  # (num_arms,) float32
-    squares: Weights  # g^2, (num_arms, hidden, inputs) and (num_arms, hidden)
+    squares: Any  # g^2 of each weight, (num_arms, ...)
+    inputs: Array  # (inputs,) float32, or with features of arms (num_arms, inputs)
 
 
 class Learner(NamedTuple):
     init: Callable[[Key], ConfidenceState]
-    predict: Callable[[ConfidenceState, Array], Prediction]
+    predict: Callable[[ConfidenceState, Observation], Prediction]
+    pull: Callable[
+        [ConfidenceState, Prediction, Array, Key], tuple[ConfidenceTicket, ConfidenceState]
+    ]
     learn: Callable[[ConfidenceState, ConfidenceTicket, Array], ConfidenceState]
     forget: Callable[[ConfidenceState, ConfidenceState, Array], ConfidenceState]
 
@@ -68,6 +69,7 @@ def confidence_learner(
     train_steps: int,
     batch: int,
     learning_rate: float,
+    deviation: float | None,
 ) -> Learner:
     """What the policies with such a network share; they document the settings."""
     check.integer(hidden=hidden, memory=memory, train_every=train_every, batch=batch)
@@ -75,23 +77,32 @@ def confidence_learner(
     check.positive(precision=precision, learning_rate=learning_rate)
     check.not_negative(variance=variance)
     low, high = spec.reward_range
+    network = network_of(spec, hidden, deviation)
     optimizer = optax.adam(learning_rate)
 
     def init(key: Key) -> ConfidenceState:
-        weights = init_weights(key, spec.num_arms, hidden, spec.context_dim + 1)
+        weights = network.init(key)
         return ConfidenceState(
             weights,
             optimizer.init(weights),
             jax.tree.map(lambda w: jnp.full_like(w, precision), weights),
-            empty_memory(memory, spec.context_dim + 1),
+            empty_memory(memory, network.size),
         )
 
-    def predict(state: ConfidenceState, inputs: Array) -> Prediction:
-        mean, squares = outputs_and_squares(state.weights, inputs)
-        ratios = jax.tree.map(jnp.divide, squares, state.information)
-        spread = jnp.sum(ratios.first, axis=(1, 2)) + jnp.sum(ratios.last, axis=1)
+    def predict(state: ConfidenceState, observation: Observation) -> Prediction:
+        inputs = network.inputs(observation)
+        mean, squares = network.outputs_and_squares(state.weights, inputs)
+        ratios = jax.tree.leaves(jax.tree.map(jnp.divide, squares, state.information))
+        spread = reduce(add, [jnp.sum(ratio, axis=range(1, ratio.ndim)) for ratio in ratios])
         spread = jnp.maximum(precision * variance * spread, LEAST_SPREAD)
-        return Prediction(mean, jnp.sqrt(spread), squares)
+        return Prediction(mean, jnp.sqrt(spread), squares, inputs)
+
+    def pull(
+        state: ConfidenceState, prediction: Prediction, arm: Array, key: Key
+    ) -> tuple[ConfidenceTicket, ConfidenceState]:
+        information = count_gradient(state.information, prediction.squares, arm)
+        ticket = ConfidenceTicket(of_arm(prediction.inputs, arm), arm, key)
+        return ticket, state._replace(information=information)
 
     def learn(state: ConfidenceState, ticket: ConfidenceTicket, reward: Array) -> ConfidenceState:
         scaled = (reward - low) / (high - low)
@@ -106,15 +117,15 @@ def confidence_learner(
     # One run after another, so that the layers stay in cache.
     @jax.custom_batching.sequential_vmap  # type: ignore[untyped-decorator]
     def train(
-        weights: Weights, moments: optax.OptState, memory: Memory, key: Key
-    ) -> tuple[Weights, optax.OptState]:
+        weights: Any, moments: optax.OptState, memory: Memory, key: Key
+    ) -> tuple[Any, optax.OptState]:
         kept = jnp.minimum(memory.seen, memory.arms.size)
 
-        def descend(i: Array, carry: tuple[Weights, Any]) -> tuple[Weights, Any]:
+        def descend(i: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             weights, moments = carry
             level = jax.random.uniform(jax.random.fold_in(key, i), (batch,))
             rows = jnp.minimum((level * kept).astype(jnp.int32), kept - 1)
-            gradient = jax.grad(loss)(weights, memory, rows, precision / kept)
+            gradient = jax.grad(loss)(weights, network, memory, rows, precision / kept)
             updates, moments = optimizer.update(gradient, moments)
             return optax.apply_updates(weights, updates), moments
 
@@ -123,42 +134,40 @@ def confidence_learner(
     def forget(old: ConfidenceState, new: ConfidenceState, is_new: Array) -> ConfidenceState:
         return new._replace(memory=without_new_arms(new.memory, is_new))
 
-    return Learner(init, predict, learn, forget)
+    return Learner(init, predict, pull, learn, forget)
 
 
-def init_weights(key: Key, num_arms: int, hidden: int, inputs: int) -> Weights:
-    """PyTorch's initial weights; an arm's block counts its own inputs, as the others are zero."""
-    first_key, last_key = jax.random.split(key)
-    bound, last_bound = inputs**-0.5, hidden**-0.5
-    return Weights(
-        jax.random.uniform(first_key, (num_arms, hidden, inputs), minval=-bound, maxval=bound),
-        jax.random.uniform(last_key, (hidden,), minval=-last_bound, maxval=last_bound),
-    )
+def network_of(spec: BanditSpec, hidden: int, deviation: float | None) -> Network:
+    """The network that suits the problem; without a deviation, features are ignored."""
+    if deviation is not None:
+        check.not_negative(deviation=deviation)
+    if spec.arm_dim == 0 or deviation is None:
+        return context_network(spec, hidden)
+    return feature_network(spec, hidden, deviation)
 
 
-def outputs_and_squares(weights: Weights, inputs: Array) -> tuple[Array, Weights]:
-    """The output of every arm, and its gradient squared."""
-    units = jax.nn.relu(weights.first @ inputs)
-    slopes = jnp.where(units > 0, weights.last, 0.0)
-    squares = Weights(slopes[..., None] ** 2 * inputs**2, units**2)
-    return units @ weights.last, squares
+def of_arm(inputs: Array, arm: Array) -> Array:
+    """The input of one arm, picked by a mask, which vectorises over runs."""
+    if inputs.ndim == 1:
+        return inputs
+    return jnp.sum(inputs, axis=0, where=(jnp.arange(len(inputs)) == arm)[:, None])
 
 
-def count_gradient(information: Weights, squares: Weights, arm: Array) -> Weights:
+def count_gradient(information: Any, squares: Any, arm: Array) -> Any:
     """U after one more pull."""
-    pulled = jnp.arange(squares.last.shape[0]) == arm
-    return Weights(
-        information.first + jnp.where(pulled[:, None, None], squares.first, 0.0),
-        information.last + jnp.sum(squares.last, axis=0, where=pulled[:, None]),
-    )
+
+    def counted(before: Array, square: Array) -> Array:
+        pulled = jnp.arange(len(square)) == arm
+        pulled = pulled.reshape(-1, *[1] * (square.ndim - 1))
+        if before.ndim == square.ndim:  # weights of the arms' own
+            return before + jnp.where(pulled, square, 0.0)
+        return before + jnp.sum(square, axis=0, where=pulled)
+
+    return jax.tree.map(counted, information, squares)
 
 
-def loss(weights: Weights, memory: Memory, rows: Array, decay: Array) -> Array:
+def loss(weights: Any, network: Network, memory: Memory, rows: Array, decay: Array) -> Array:
     """Mean squared error of the pulled arms' outputs, and the decay of all weights."""
-    num_arms, hidden, inputs = weights.first.shape
-    own = memory.arms[rows, None] == jnp.arange(num_arms)
-    blocks = own[:, :, None] * memory.inputs[rows][:, None, :]
-    first = weights.first.transpose(0, 2, 1).reshape(num_arms * inputs, hidden)
-    units = jax.nn.relu(blocks.reshape(rows.size, -1) @ first)
-    error = jnp.mean((units @ weights.last - memory.rewards[rows]) ** 2)
-    return error + decay / 2 * (jnp.sum(weights.first**2) + jnp.sum(weights.last**2))
+    outputs = network.outputs(weights, memory.inputs[rows], memory.arms[rows])
+    error = jnp.mean((outputs - memory.rewards[rows]) ** 2)
+    return error + decay / 2 * reduce(add, [jnp.sum(w**2) for w in jax.tree.leaves(weights)])

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy, PyTree, State
-from driftbandits.numerics.random_keys import any_key, key
+from driftbandits.numerics.occasionally import occasionally
+from driftbandits.numerics.random_keys import any_key, key_of
+from driftbandits.numerics.shown import shown
 
 
 class KnownArms(NamedTuple):
@@ -32,6 +33,14 @@ class KnownTicket(NamedTuple):
     id: Array  # () int32, of the arm in its place
 
 
+class Change(NamedTuple):
+    """A policy's state, while some of its arms are replaced."""
+
+    inner: State
+    is_new: Array  # (num_arms,) bool
+    words: Array  # (2,) uint32, of the key that the new arms' entries come from
+
+
 def forgetting_old_arms(policy: Policy, wider: Policy, spec: BanditSpec) -> Policy:
     """A policy that forgets an arm when another takes its place.
 
@@ -44,16 +53,20 @@ def forgetting_old_arms(policy: Policy, wider: Policy, spec: BanditSpec) -> Poli
     mend = policy.forget or (lambda _, new, __: new)
     renew = renewal(policy, wider, spec)
 
+    def replaced(change: Change) -> Change:
+        old, is_new, words = change
+        return change._replace(inner=mend(old, renew(key_of(words), old, is_new), is_new))
+
     def init(key: Key) -> KnownArms:
         return KnownArms(policy.init(key), jnp.zeros(num_arms, jnp.int32))
 
     def act(key: Key, state: KnownArms, observation: Observation) -> tuple[Decision, KnownArms]:
-        ids = observation.arm_ids
-        if ids is None:
-            check.fail("arm_ids", "what an observation has where arms change (arms_change)", ids)
+        ids = shown("arm_ids", observation.arm_ids, (num_arms,), "arms_change")
+        own_key, fresh_key = jax.random.split(key)
         is_new = ids != state.ids
-        inner = mend(state.inner, renew(state.inner, is_new), is_new)
-        decision, inner = policy.act(key, inner, observation)
+        change = Change(state.inner, is_new, jax.random.key_data(fresh_key))
+        inner = occasionally(is_new.any(), replaced, change).inner
+        decision, inner = policy.act(own_key, inner, observation)
         id = jnp.sum(ids, where=jnp.arange(num_arms) == decision.arm)
         ticket = KnownTicket(decision.ticket, decision.arm, id)
         return decision._replace(ticket=ticket), KnownArms(inner, ids)
@@ -67,17 +80,19 @@ def forgetting_old_arms(policy: Policy, wider: Policy, spec: BanditSpec) -> Poli
     return policy._replace(init=init, act=act, learn=learn, forget=None)
 
 
-def renewal(policy: Policy, wider: Policy, spec: BanditSpec) -> Callable[[State, Array], State]:
-    """Puts the entries of a fresh state in the places of new arms."""
+def renewal(
+    policy: Policy, wider: Policy, spec: BanditSpec
+) -> Callable[[Key, State, Array], State]:
+    """Puts the entries of a fresh state, drawn with a key, in the places of new arms."""
     shapes, wider_shapes = (
         [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(each.init, any_key()))]
         for each in (policy, wider)
     )
     axes = [arm_axes(*pair, spec) for pair in zip(shapes, wider_shapes, strict=True)]
 
-    def renew(state: State, is_new: Array) -> State:
+    def renew(key: Key, state: State, is_new: Array) -> State:
         leaves, structure = jax.tree.flatten(state)
-        fresh = jax.tree.leaves(policy.init(key(0)))
+        fresh = jax.tree.leaves(policy.init(key))
         triples = zip(leaves, fresh, axes, strict=True)
         return jax.tree.unflatten(structure, [renewed(*triple, is_new) for triple in triples])
 

@@ -65,7 +65,9 @@ def d_lin_ts(
     check.positive(precision=precision, variance=variance)
     if uses_features(spec, deviation):
         ridge = ridge_of(precision, deviation)
-        return fading_policy(spec, ridge, sampled(variance), discount=discount)
+        middle = sum(spec.reward_range) / 2
+        choose = sampled(variance)
+        return fading_policy(spec, ridge, choose, discount=discount, low=middle, prior=-middle)
 
     def init(key: Key) -> Sums:
         return no_sums(spec.num_arms, spec.context_dim + 1)

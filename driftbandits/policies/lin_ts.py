@@ -51,7 +51,9 @@ def lin_ts(
     """
     check.positive(precision=precision, variance=variance)
     if uses_features(spec, deviation):
-        return fading_policy(spec, ridge_of(precision, deviation), sampled(variance))
+        middle = sum(spec.reward_range) / 2
+        ridge = ridge_of(precision, deviation)
+        return fading_policy(spec, ridge, sampled(variance), low=middle, prior=-middle)
 
     def init(key: Key) -> LinearPosterior:
         return prior(spec.num_arms, spec.context_dim + 1, precision)

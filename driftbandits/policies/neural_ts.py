@@ -6,7 +6,12 @@
 
 Every arm has its own first-layer weights W_k, and all share the last layer v. This is the paper's
 input with the context in the arm's block and zeros elsewhere. Without a context x is the constant
-1.
+1. Where arms have features, all arms share one network of them, from which each arm deviates:
+
+    f_k = v' relu(S z_k + sqrt(deviation) W_k x);  z_k = (1, features_k) x (context, 1)
+
+z_k has all products, as in the linear policies. W_k is then zero at first: a new arm is judged by
+its features, and its score is wider for what they may not say.
 
 Paper: Zhang, Zhou, Li & Gu (2021), "Neural Thompson sampling".
 
@@ -24,15 +29,9 @@ batches: unlike `neural_ucb` it does not repeat one arm until they do. Not when 
 """
 
 import jax
-import jax.numpy as jnp
 
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
-from driftbandits.numerics.neural_confidence import (
-    ConfidenceState,
-    ConfidenceTicket,
-    confidence_learner,
-    count_gradient,
-)
+from driftbandits.numerics.neural_confidence import ConfidenceState, confidence_learner
 from driftbandits.numerics.scores import best_score
 
 
@@ -47,6 +46,7 @@ def neural_ts(
     train_steps: int = 20,
     batch: int = 64,
     learning_rate: float = 0.01,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Thompson sampling with a network's gradient; its exploration ends for good.
 
@@ -59,6 +59,9 @@ def neural_ts(
         train_steps: Minibatch steps of one training.
         batch: Rewards in a minibatch, drawn with replacement.
         learning_rate: Learning rate of Adam.
+        deviation: Prior variance of an arm's own weights, in units of that of the weights that all
+            arms share, where arms have features. 0 means that arms with the same features are the
+            same; None ignores the features.
     """
     learner = confidence_learner(
         spec,
@@ -70,17 +73,18 @@ def neural_ts(
         train_steps=train_steps,
         batch=batch,
         learning_rate=learning_rate,
+        deviation=deviation,
     )
 
     def act(
         key: Key, state: ConfidenceState, observation: Observation
     ) -> tuple[Decision, ConfidenceState]:
         score_key, train_key = jax.random.split(key)
-        inputs = jnp.append(observation.context, 1.0)
-        mean, deviation, squares = learner.predict(state, inputs)
-        arm, probabilities = best_score(score_key, mean, deviation, observation.available)
-        information = count_gradient(state.information, squares, arm)
-        ticket = ConfidenceTicket(inputs, arm, train_key)
-        return Decision(arm, probabilities, ticket), state._replace(information=information)
+        found = learner.predict(state, observation)
+        arm, probabilities = best_score(
+            score_key, found.mean, found.deviation, observation.available
+        )
+        ticket, state = learner.pull(state, found, arm, train_key)
+        return Decision(arm, probabilities, ticket), state
 
     return Policy(learner.init, act, learner.learn, forget=learner.forget)

@@ -6,7 +6,12 @@
 
 Every arm has its own first-layer weights W_k, and all share the last layer v. This is the paper's
 input with the context in the arm's block and zeros elsewhere. Without a context x is the constant
-1.
+1. Where arms have features, all arms share one network of them, from which each arm deviates:
+
+    f_k = v' relu(S z_k + sqrt(deviation) W_k x);  z_k = (1, features_k) x (context, 1)
+
+z_k has all products, as in the linear policies. W_k is then zero at first: a new arm is judged by
+its features, with a bonus for what they may not say.
 
 Paper: Zhou, Li & Gu (2020), "Neural contextual bandits with UCB-based exploration".
 
@@ -26,16 +31,10 @@ forgets by then, but U never does, so nothing is explored again.
 """
 
 import jax
-import jax.numpy as jnp
 
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.numerics.arms import draw, greedy_probabilities
-from driftbandits.numerics.neural_confidence import (
-    ConfidenceState,
-    ConfidenceTicket,
-    confidence_learner,
-    count_gradient,
-)
+from driftbandits.numerics.neural_confidence import ConfidenceState, confidence_learner
 
 
 def neural_ucb(
@@ -49,6 +48,7 @@ def neural_ucb(
     train_steps: int = 20,
     batch: int = 64,
     learning_rate: float = 0.01,
+    deviation: float | None = 0.1,
 ) -> Policy:
     """Upper confidence bounds from a network's gradient; its exploration ends for good.
 
@@ -61,6 +61,9 @@ def neural_ucb(
         train_steps: Minibatch steps of one training.
         batch: Rewards in a minibatch, drawn with replacement.
         learning_rate: Learning rate of Adam.
+        deviation: Prior variance of an arm's own weights, in units of that of the weights that all
+            arms share, where arms have features. 0 means that arms with the same features are the
+            same; None ignores the features.
     """
     learner = confidence_learner(
         spec,
@@ -72,18 +75,17 @@ def neural_ucb(
         train_steps=train_steps,
         batch=batch,
         learning_rate=learning_rate,
+        deviation=deviation,
     )
 
     def act(
         key: Key, state: ConfidenceState, observation: Observation
     ) -> tuple[Decision, ConfidenceState]:
         arm_key, train_key = jax.random.split(key)
-        inputs = jnp.append(observation.context, 1.0)
-        mean, deviation, squares = learner.predict(state, inputs)
-        probabilities = greedy_probabilities(mean + deviation, observation.available)
+        found = learner.predict(state, observation)
+        probabilities = greedy_probabilities(found.mean + found.deviation, observation.available)
         arm = draw(arm_key, probabilities)
-        information = count_gradient(state.information, squares, arm)
-        ticket = ConfidenceTicket(inputs, arm, train_key)
-        return Decision(arm, probabilities, ticket), state._replace(information=information)
+        ticket, state = learner.pull(state, found, arm, train_key)
+        return Decision(arm, probabilities, ticket), state
 
     return Policy(learner.init, act, learner.learn, forget=learner.forget)

@@ -46,6 +46,14 @@ def test_a_decision_has_its_probabilities() -> None:
     assert (agent.counts.decisions, agent.open) == (1, [decision.id])
 
 
+def test_an_agent_says_what_it_is() -> None:
+    agent = Agent(["a", "b"], policy="ucb(scale=0.3)", seed=1)
+    agent.reward(agent.decide().id, 1.0)
+    agent.decide()
+    wanted = "<Agent ucb(scale=0.3), 2 arms, 2 decisions, 1 rewards, 0 expired>"
+    assert repr(agent) == wanted
+
+
 def test_learns_which_arm_pays() -> None:
     agent = shop()
     for now in range(60):

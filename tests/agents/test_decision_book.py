@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError
-from driftbandits.agents.decision_book import DecisionBatch, DecisionBook
+from driftbandits.agents.admission import DecisionBatch
+from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.requests import Request
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.settings import AgentSettings

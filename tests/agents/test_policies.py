@@ -255,12 +255,12 @@ def test_a_new_arm_is_chosen_and_learned(played: Played) -> None:
 
 def misplace(buffers: CallBuffers) -> None:
     """To where JAX cannot use it as it is, but copies it."""
-    size, shape = buffers.to_learn.nbytes, (len(buffers.rewards), -1)
-    memory = np.zeros(size + 128, np.uint8)
+    (table,) = buffers.to_learn
+    memory = np.zeros(table.nbytes + 128, np.uint8)
     first = -memory.ctypes.data % 64 + 16
-    buffers.to_learn = memory[first : first + size].view(np.uint32)
-    rewarded = buffers.to_learn[1:].reshape(shape)
-    buffers.rewards, buffers.tickets = rewarded[:, 0].view(np.float32), rewarded[:, 1:]
+    misplaced = memory[first : first + table.nbytes].view(np.uint32).reshape(table.shape)
+    buffers.to_learn = (misplaced,)
+    buffers.set_views()
 
 
 def test_a_large_ticket_is_read_before_the_next_one_is_written() -> None:

@@ -87,6 +87,16 @@ def test_it_shows_what_it_is() -> None:
     assert len({decision, decision}) == 1
 
 
+def test_decisions_differ_in_their_slates_and_places() -> None:
+    def decision(slate: str | None = "visit", place: int | None = 1) -> AgentDecision:
+        return AgentDecision("visit.1", "a", ARMS, np.ones(3) / 3, slate, place)
+
+    assert decision() == decision()
+    assert decision() != decision(place=2)
+    assert decision() != decision(slate="page")
+    assert decision() != decision(slate=None, place=None)
+
+
 def test_with_a_window_they_are_not_computed_either(computed: list[str]) -> None:
     agent = Agent(ARMS, policy="thompson", window=10)
     for now in range(5):

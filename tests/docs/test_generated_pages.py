@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import jax
 import pytest
 
-from driftbandits import ENVIRONMENTS, POLICIES, TRANSFORMATIONS
+from driftbandits import ENVIRONMENTS, POLICIES, TRANSFORMATIONS, BanditSpec
 from driftbandits.choice import settings_of
+from driftbandits.core import blank_observation
 from driftbandits.explanations import explain
 from driftbandits.uses import ENVIRONMENT_USES, POLICY_USES
 from tools.publish.pages import pages as found
@@ -52,6 +54,22 @@ def test_every_setting_is_explained(name: str) -> None:
         row = next(line for line in text.splitlines() if line.startswith(f"| `{setting}` |"))
         assert len(row.split("|")[3].strip()) > 3, f"{setting} is not explained"
         assert default is not None or "`none`" in row
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_page_says_whether_features_of_arms_are_ignored(name: str) -> None:
+    """They are if no operation of a decision has them as an input."""
+    spec = BanditSpec(num_arms=4, context_dim=3, horizon=300, arm_dim=2)
+    policy, key = POLICIES[name](spec), jax.random.key(0)
+    seen = blank_observation(spec, spec.num_arms if policy.sees_means else None)
+    state = jax.eval_shape(policy.init, key)
+    decide = jax.make_jaxpr(lambda arms, s: policy.act(key, s, seen._replace(arms=arms)))
+    program = decide(seen.arms, state).jaxpr
+    used = any(program.invars[0] is given for line in program.eqns for given in line.invars)
+    text = explain(name)
+    said = "\nIt ignores the features of arms.\n" in text
+    said |= "\nIt ignores the context and the features of arms.\n" in text
+    assert said != used
 
 
 @pytest.mark.parametrize("name", {**ENVIRONMENTS, **TRANSFORMATIONS})

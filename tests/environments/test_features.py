@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftbandits import InputError, build_environment
+from driftbandits import TRANSFORMATIONS, InputError, build_environment, simulate
 from driftbandits.environments.shared_linear import orthonormal, turned
+from tests.environments.courses import course
 
 KEY = jax.random.key(3)
 
@@ -82,3 +83,29 @@ def test_impossible_settings_are_refused():
     ):
         with pytest.raises(InputError):
             build_environment(text)
+
+
+TRANSFORMED = {
+    "max_consecutive": 3,
+    "delayed": 5,
+    "sleeping": 0.5,
+    "noisy": 0.5,
+    "heavy_tailed": 0.5,
+    "scaled": [100, -50],
+    "fatigue": 0.9,
+}
+
+
+@pytest.mark.parametrize("name", ["articles(num_arms=4, life=20", "shared_linear(num_arms=4"])
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+def test_transformations_hand_features_through(name, transformation):
+    plain = f"{name})"
+    changed = f"{name}, {transformation}={TRANSFORMED[transformation]})"
+    spec, usual = build_environment(changed).spec, build_environment(plain).spec
+    assert (spec.arm_dim, spec.arms_change) == (usual.arm_dim, usual.arms_change)
+    seen, expected = course(changed, 60), course(plain, 60)
+    np.testing.assert_array_equal(seen["arms"], expected["arms"])
+    np.testing.assert_array_equal(seen["arm_ids"], expected["arm_ids"])
+    assert not (seen["available"] & ~expected["available"]).any()
+    trace = simulate("uniform", changed, horizon=60, runs=2)
+    assert np.isfinite(trace.regret).all()

@@ -17,6 +17,7 @@ from driftbandits import (
     InputError,
     Policy,
     Trace,
+    build_environment,
     compare,
     compare_with,
     draw_curves,
@@ -301,3 +302,31 @@ def test_features_of_arms_are_given_to_those_who_ask() -> None:
     policy = external_policy(lambda: None, pull=pull, update=update)
     simulate_external(policy, "shared_linear(num_arms=3, context_dim=2, arm_dim=5)", horizon=2)
     assert seen == [(3, 5), (2,)] * 2
+
+
+def test_which_arm_is_where_is_told_to_those_who_ask() -> None:
+    """Also with its reward, which may come late; large numbers stay as they are."""
+    pulled, rewarded = [], []
+
+    def pull(player, arms, context, arm_ids):
+        pulled.append(arm_ids.tolist())
+        return arms[0]
+
+    def update(player, arm, reward, context, arm_ids):
+        rewarded.append(arm_ids.tolist())
+
+    many = 2**31 - 4
+    articles = build_environment("articles(num_arms=2, life=2, delayed=1)")
+
+    def observe(key, state):
+        seen = articles.observe(key, state)
+        return seen._replace(arm_ids=seen.arm_ids + many)
+
+    policy = external_policy(lambda: None, pull=pull, update=update)
+    simulate_external(policy, articles._replace(observe=observe), horizon=6)
+    np.testing.assert_array_equal(pulled, many + np.add.outer(range(6), range(2)) // 3)
+    assert rewarded == pulled[: len(rewarded)]
+    assert len(rewarded) > 3
+    pulled.clear()
+    simulate_external(policy, "bernoulli(num_arms=3)", horizon=1)
+    assert pulled == [[0, 0, 0]]

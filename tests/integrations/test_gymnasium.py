@@ -138,7 +138,12 @@ def test_gymnasium_makes_another_one_and_vectors_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "environment"),
-    [("ucb", "sinusoidal"), ("lin_ts", "rotating_wheel"), ("thompson", TURNS)],
+    [
+        ("ucb", "sinusoidal"),
+        ("lin_ts", "rotating_wheel"),
+        ("thompson", TURNS),
+        ("lin_ucb", "articles(num_arms=4, life=10)"),
+    ],
 )
 def test_there_and_back_again_is_the_same(policy: str, environment: str) -> None:
     """Our policies in the loop in Python, with the same keys in the same worlds."""
@@ -152,6 +157,18 @@ def test_there_and_back_again_is_the_same(policy: str, environment: str) -> None
     np.testing.assert_allclose(trace.reward, expected.reward, rtol=1e-6)
     np.testing.assert_allclose(trace.regret, expected.regret, rtol=1e-5, atol=1e-5)
     assert np.isnan(trace.realised_regret).all()  # nobody is told what other arms would have paid
+
+
+def test_which_arm_is_where_is_part_of_an_observation() -> None:
+    env = to_gymnasium("articles(num_arms=2, life=2)")
+    observation, info = env.reset(seed=0)
+    seen = []
+    for _ in range(6):
+        assert observation in env.observation_space
+        seen.append(observation["arm_ids"])
+        observation, _, _, _, info = env.step(info["available"].argmax())
+    np.testing.assert_array_equal(seen, np.add.outer(range(6), range(2)) // 3)
+    assert "arm_ids" not in to_gymnasium("shared_linear").observation_space
 
 
 class Coins(gymnasium.Env):

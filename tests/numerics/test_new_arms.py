@@ -16,6 +16,7 @@ from driftbandits import (
 from driftbandits.numerics.new_arms import arm_axes
 
 ARMS = 4
+KEY = jax.random.key(0)
 NAMES = [name for name in POLICIES if name != "oracle"]
 SMALL = {
     "recurrent": "recurrent(hidden=8)",
@@ -112,6 +113,21 @@ def test_a_new_arm_of_the_tracker_starts_at_the_mean_of_all_rewards():
     assert state.inner.seen.mean > 9
 
 
+def test_two_successors_do_not_start_with_the_same_weights():
+    """Nor does the same one in another run: its weights come from the key of the decision."""
+    policy, key = build_policy(SMALL["neural_linear"], BanditSpec(2, 2, arms_change=True)), KEY
+    act = jax.jit(policy.act)
+    seen = Observation(np.zeros(2, np.float32), np.ones(2, bool), None, np.int32([0, 0]))
+    start, found = policy.init(key), []
+    for moment, ids in (1, [0, 1]), (1, [0, 2]), (2, [0, 3]):
+        _, state = act(jax.random.fold_in(key, moment), start, seen._replace(arm_ids=np.int32(ids)))
+        weights = np.asarray(state.inner.fit.network[-1].weights)
+        np.testing.assert_array_equal(weights[0], start.inner.fit.network[-1].weights[0])
+        found.append(weights[1])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.isclose(found[1], found[2]).any()
+
+
 def test_a_streak_ends_with_its_arm():
     policy = build_policy("tracker", BanditSpec(2, arms_change=True))
     key, only = jax.random.key(0), jnp.array([True, False])
@@ -167,7 +183,7 @@ def test_features_are_worth_something_where_articles_come_and_go():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (BanditSpec(3, arms_change=True), "arm_ids must be what an observation has where arms"),
+        (BanditSpec(3, arms_change=True), r"arm_ids of an observation must be of shape \(3,\)"),
         (BanditSpec(3, arm_dim=2), r"arms of an observation must be of shape \(3, 2\)"),
     ],
 )

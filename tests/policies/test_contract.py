@@ -281,7 +281,9 @@ def test_no_call_of_lapack(name: str, problem: str) -> None:
         ("recurrent(enrgy=1)", "a setting of recurrent must be .*; did you mean 'energy'"),
         ("recurrent(", r"policy must be written as name or name\(setting=value, ...\)"),
         ("recurrent(1)", "policy must be written as name"),
-        ("recurrent(energy=f(1))", "policy must be written as name"),
+        ("recurrent(energy=f(1))", r"the setting energy must be a number, .*, got 'f\(1\)'"),
+        ("ucb(scale=wide)", r"the setting scale must be a number, .* or a \[list\], got 'wide'"),
+        ("tracker, ucb", "policy must be one at a time .*-p tracker -p ucb"),
         ("recurrent(energy=1, energy=2)", "policy must be written as name"),
     ],
 )

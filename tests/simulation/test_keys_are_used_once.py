@@ -160,6 +160,12 @@ def test_no_key_of_other_settings_is_used_twice() -> None:
     assert findings_by_environment(VARIANTS) == {}
 
 
+@pytest.mark.parametrize("policy", ["lin_ucb", "neural_linear(hidden=4, memory=40)"])
+def test_no_key_of_a_new_arm_is_used_twice(policy: str) -> None:
+    """At the second step a new article comes, with new weights."""
+    assert findings(uses_of("articles(num_arms=2, context_dim=2, life=2)", policy)) == []
+
+
 def step_as_before(key: jax.Array) -> None:
     """What 0.10.0 did: the delay's key was that of the noise."""
     inner_key, noise_key = jax.random.split(key)

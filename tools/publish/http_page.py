@@ -150,9 +150,11 @@ def answers(about: dict[str, Any], shown: Shown) -> str:
             bad.append(status)
             continue
         content = answer.get("content", {})
-        name = name_of(content.get(JSON, {}).get("schema", {}))
+        schema = content.get(JSON, {}).get("schema", {})
+        names = [name_of(each) for each in schema.get("anyOf", [schema])]
         kinds = ", ".join(f"`{kind}`" for kind in content if kind != JSON)
-        what = shown.link(name) if name else kinds or "an empty body"
+        links = " or ".join(shown.link(name) for name in names if name)
+        what = links or kinds or "an empty body"
         good.append(f"- {status}: {answer['description'].rstrip('.')}; {what}")
     listed = f"- [errors](#errors): {', '.join(bad)}" if bad else ""
     return "\n".join(["**Answers**\n", *good, listed]).rstrip()
@@ -206,6 +208,8 @@ def default_of(schema: Schema, required: bool) -> str:
 
 
 def type_of(schema: Schema, shown: Shown) -> str:
+    if "title" in schema:
+        return schema["title"]
     if "anyOf" in schema:
         return ", or ".join(type_of(each, shown) for each in schema["anyOf"])
     limits = bounds(schema)
@@ -219,6 +223,8 @@ def type_of(schema: Schema, shown: Shown) -> str:
 
 def many(schema: Schema, shown: Shown) -> str:
     """Values of one type, without their bounds."""
+    if "title" in schema:
+        return schema["title"]
     if "anyOf" in schema:
         return " or ".join(many(each, shown) for each in schema["anyOf"])
     if name := name_of(schema):

@@ -93,7 +93,7 @@ def section(part: Part, about: dict[str, str], main_machine: str) -> str:
     made = f"{ours_in(about)}, {about['date']}; load of the machine before: {about['load']}."
     if about["machine"] != main_machine:
         made += f" On another machine: {about['machine']}."
-    pieces = [f"## {part.title}", made]
+    pieces = [f"## {part.title}", wrapped(made)]
     if part.goals:
         pieces.append(goal_table(part.goals))
     if short:

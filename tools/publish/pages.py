@@ -49,8 +49,8 @@ A policy chooses an arm and learns from its reward. Give its name wherever one i
 settings in brackets if you like: `sw_ucb(window=500)`. `driftbandits explain NAME` prints the page
 of a policy in a terminal. [Choose a policy](../../how_to/choose_a_policy.md) says which one suits
 which kind of drift; if in doubt, take [`tracker`](tracker.md). Only policies listed under
-*Contexts*, [`tracker`](tracker.md) and [`recurrent`](recurrent.md) use a context, and only linear
-ones the [features of arms](../../how_to/arms_with_features.md).
+*Contexts*, [`tracker`](tracker.md) and [`recurrent`](recurrent.md) use a context. A page says so if
+its policy ignores the [features of arms](../../how_to/arms_with_features.md).
 """
 ENVIRONMENTS_INTRO = """\
 An environment is a bandit problem to simulate. Give its name wherever one is asked for, with

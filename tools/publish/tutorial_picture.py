@@ -1,9 +1,10 @@
-"""Draws the picture of the tutorial "Decide for real users" by running the tutorial's own code.
+"""Draws the pictures of tutorials by running their own code.
 
-python -m tools.publish.tutorial_picture     # docs/pictures/decide_for_real_users.png
+python -m tools.publish.tutorial_picture [NAME ...]     # docs/pictures/NAME.png; all without names
 """
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,30 +12,35 @@ from typing import Any
 from tools.publish.page_blocks import code_blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "tutorials" / "decide_for_real_users.md"
-TARGET = DOCS / "pictures" / "decide_for_real_users.png"
+TUTORIALS = ["decide_for_real_users", "news"]
 LAST = "plt.show()"  # ends the block that draws
 
 
-def main() -> None:
-    import matplotlib as mpl
-
-    mpl.use("agg")
+def draw(name: str) -> None:
+    page, target = DOCS / "tutorials" / f"{name}.md", DOCS / "pictures" / f"{name}.png"
     names: dict[str, Any] = {}
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            for block in code_blocks(PAGE.read_text()):
+            for block in code_blocks(page.read_text()):
                 if block.language == "python":
-                    exec(compile(block.text, PAGE.name, "exec"), names)
+                    exec(compile(block.text, page.name, "exec"), names)
                     if LAST in block.text:
                         break
         finally:
             os.chdir(before)
-    names["figure"].savefig(TARGET, dpi=150)
-    print(f"written: {TARGET}")
+    names["figure"].savefig(target, dpi=150)
+    print(f"written: {target}")
+
+
+def main(names: list[str]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    for name in names or TUTORIALS:
+        draw(name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -54,15 +54,13 @@ def answer_batch(live: LiveBandit, calls: list[Call], now: float, find: Find) ->
         ]
     else:
         (call,) = calls
-        must_grow = grow_if_full(live, call.command)
-        yield [Reply(call, must_grow or change_or_inspect(live, call.command, now))]
+        yield [Reply(call, change_or_inspect(live, call.command, now))]
 
 
-def grow_if_full(live: LiveBandit, command: Command) -> MustGrow | None:
+def grow_if_full(live: LiveBandit, command: ChangeArm) -> MustGrow | None:
     """Makes room for a new arm if the larger policy is compiled."""
-    if not isinstance(command, ChangeArm) or command.kind != "arm_added":
-        return None
-    if live.must_grow_for(command.name):
+    if command.kind == "arm_added" and live.must_grow_for(command.name):
+        live.check_features(command.features)  # before it grows, of which the log knows nothing
         slots = 2 * live.book.arms.slots
         if slots > command.prepared:
             return MustGrow({**live.row.config, "arms": list(map(str, range(slots)))})
@@ -73,7 +71,9 @@ def grow_if_full(live: LiveBandit, command: Command) -> MustGrow | None:
 def change_or_inspect(live: LiveBandit, command: Command, now: float) -> Any:
     try:
         if isinstance(command, ChangeArm):
-            live.change_arm(command.kind, command.name, now)
+            if must_grow := grow_if_full(live, command):
+                return must_grow
+            live.change_arm(command.kind, command.name, now, command.features)
             return command.then(live)
         if isinstance(command, ChangeSettings):
             live.change_settings(command.changes, now)

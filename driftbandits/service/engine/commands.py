@@ -17,12 +17,13 @@ class Reward(NamedTuple):
 
 
 class ChangeArm(NamedTuple):
-    """Add, retire or restore an arm, then inspect the bandit."""
+    """Add, retire or restore an arm, or set its features, then inspect the bandit."""
 
     kind: str
     name: str
     then: Callable[[LiveBandit], Any]
     prepared: int = 0  # slots that the policy's programs are compiled for
+    features: Any = None
 
 
 class ChangeSettings(NamedTuple):
@@ -69,9 +70,11 @@ class Call(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many events it makes."""
+        """About how many events it makes, or what takes as long."""
         if isinstance(self.command, Decide):
-            return len(self.command.requests)
+            return sum(
+                (request.k or 1) + len(request.arms or ()) for request in self.command.requests
+            )
         return len(self.command.pairs) if isinstance(self.command, Reward) else 1
 
 

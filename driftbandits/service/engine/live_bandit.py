@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, Past
-from driftbandits.agents.learner import Checkpoint, DivergenceError
-from driftbandits.agents.requests import DecisionRequest, PolicyInput
+from driftbandits.agents.admission import DecisionBatch, Past
+from driftbandits.agents.decision_book import BookCheckpoint, DecisionBook
+from driftbandits.agents.learner import DivergenceError
+from driftbandits.agents.requests import DecisionRequest, PolicyInput, place_ids
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
     LEARNED,
@@ -22,7 +23,12 @@ from driftbandits.agents.reward_verdicts import (
 )
 from driftbandits.check import InputError
 from driftbandits.logs.corrections import OUTCOMES, Corrections, as_corrected
-from driftbandits.logs.events import past_decision, probability_table, settings_event
+from driftbandits.logs.events import (
+    arm_event,
+    past_decision,
+    probability_table,
+    settings_event,
+)
 from driftbandits.logs.replay import ARM_CHANGES, grouped
 from driftbandits.service import errors
 from driftbandits.service.engine.made_decisions import MadeDecision, answered, new_ids, noted
@@ -69,10 +75,13 @@ class LiveBandit:
         self, callers: Sequence[Sequence[DecisionRequest]], now: float, find: Find
     ) -> Generator[None, None, list[list[MadeDecision] | ApiError]]:
         """`decide` step by step; nothing else may be asked of the bandit meanwhile."""
-        past = self.past(find, [r.id for each in callers for r in each if r.id is not None])
+        given = [r for each in callers for r in each if r.id is not None]
+        past = self.past(find, [id for r in given for id in place_ids(r.id or "", r.k)])
         batch = DecisionBatch({}, {})
         new = new_ids(sum(map(len, callers)))
-        ids = [self._admit(batch, each, new, past) for each in callers]
+        ids = []
+        for each in callers:
+            ids.append((yield from self._admit(batch, each, new, past)))
         while self.expire_some(now, room=len(batch.new)):
             yield
         try:
@@ -86,26 +95,28 @@ class LiveBandit:
             return found
         known = batch.known.items()
         made |= {id: answered(self.book.answer(id, decision)) for id, decision in known}
-        return [each if isinstance(each, ApiError) else [made[id] for id in each] for each in ids]
+        return [
+            each if isinstance(each, ApiError) else answers(made, each, requests)
+            for each, requests in zip(ids, callers, strict=True)
+        ]
 
     def _decide_in_steps(
         self, new: dict[str, PolicyInput], now: float
     ) -> Generator[None, None, dict[str, MadeDecision]]:
         """All of them or, with DivergenceError, none."""
         made: dict[str, MadeDecision] = {}
-        before: Checkpoint | None = None
+        before: BookCheckpoint | None = None
         of_one_mask = self.book.learner.shares_probabilities
         try:
             for step in decision_steps(new, self.decision_pace, of_one_mask):
                 if made:
                     yield
                 elif len(step) < len(new):
-                    before = self.book.learner.checkpoint()
+                    before = self.book.checkpoint()
                 begin = time.perf_counter()
-                answers, events = noted(
-                    self.book.decide(step), step, self.book.arms.names, now, self._next_seq
-                )
-                made |= answers
+                decided = self.book.decide(step)
+                found, events = noted(self.book, decided, step, now, self._next_seq)
+                made |= found
                 self.events += events
                 self.decision_pace.learn(len(step), time.perf_counter() - begin)
         except DivergenceError:
@@ -114,10 +125,9 @@ class LiveBandit:
             raise
         return made
 
-    def _take_back(self, made: Mapping[str, MadeDecision], before: Checkpoint) -> None:
+    def _take_back(self, made: Mapping[str, MadeDecision], before: BookCheckpoint) -> None:
         """Takes back the last decisions, which are not in the log yet."""
-        self.book.learner.go_back(before)
-        self.book.open.remove(list(made))
+        self.book.take_back(list(made), before)
         del self.events[len(self.events) - len(made) :]
 
     def _admit(
@@ -126,11 +136,11 @@ class LiveBandit:
         requests: Sequence[DecisionRequest],
         new: Iterator[str],
         past: Past,
-    ) -> list[str] | ApiError:
+    ) -> Generator[None, None, list[str] | ApiError]:
         """The ids of one caller's decisions, with new ones where none are given."""
         ids = [request.id or next(new) for request in requests]
         try:
-            self.book.admit(batch, ids, requests, past)
+            yield from self.book.admitting(batch, ids, requests, past)
         except InputError as error:
             return errors.bad_value(str(error))
         return ids
@@ -209,17 +219,24 @@ class LiveBandit:
         arms = self.book.arms
         return arms.is_full and name not in arms.names and len(arms.names) < MOST_ARMS
 
-    def change_arm(self, kind: str, name: str, now: float) -> None:
+    def check_features(self, features: Any) -> None:
+        try:
+            self.book.features.check(features)
+        except InputError as error:
+            raise errors.bad_value(str(error)) from None
+
+    def change_arm(self, kind: str, name: str, now: float, features: Any = None) -> None:
         names = self.book.arms.names
         if kind == "arm_added" and len(names) >= MOST_ARMS:
             raise errors.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
         try:
-            ARM_CHANGES[kind](self.book, name)
+            ARM_CHANGES[kind](self.book, name, features)
         except InputError as error:
             if kind == "arm_added" and name in names:
                 raise errors.existing_name("an arm", name) from None
             raise errors.bad_value(str(error)) from None
-        self._note(kind, now, {name: None})
+        stored = None if features is None else self.book.features_json(name)
+        self.events.append(arm_event(self._next_seq, kind, now, name, stored))
 
     # Settings
 
@@ -242,7 +259,7 @@ class LiveBandit:
     def _note(self, kind: str, now: float, rewards: Mapping[str, float | None]) -> None:
         """Notes events of one kind, by id with their rewards, if any."""
         self.events += [
-            Event(seq=seq, kind=kind, time=now, id=id, reward=reward)
+            Event(seq, kind, now, id, reward=reward)
             for seq, (id, reward) in enumerate(rewards.items(), self._next_seq)
         ]
 
@@ -276,6 +293,20 @@ class LiveBandit:
         if snapshot.contents:
             self.snapshot_seq = self.seq
         return snapshot
+
+
+def answers(
+    made: Mapping[str, MadeDecision], ids: list[str], requests: Sequence[DecisionRequest]
+) -> list[MadeDecision]:
+    """The decisions of one caller, those of a slate one after the other."""
+    found: list[MadeDecision] = []
+    for id, request in zip(ids, requests, strict=True):
+        if request.k is None:
+            found.append(made[id])
+        else:
+            places = enumerate(place_ids(id, request.k), 1)
+            found += [made[each].on_slate(id, place) for place, each in places]
+    return found
 
 
 def at_once(steps: Generator[None, None, Result]) -> Result:

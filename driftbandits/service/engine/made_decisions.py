@@ -3,18 +3,19 @@
 import secrets
 import time
 from builtins import id as identity
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from driftbandits.agents.decision_block import OpenDecision
+from driftbandits.agents.decision_book import DecisionBook
 from driftbandits.agents.requests import AgentDecision, PolicyInput
-from driftbandits.logs.events import FLOAT
+from driftbandits.logs.events import input_bytes
 from driftbandits.service.store.records import Event
 
 
-class MadeDecision(Struct):
+class MadeDecision(Struct, omit_defaults=True):
     """The chosen arm and the probabilities with which it was drawn."""
 
     id: Annotated[str, Meta(description="Id of the decision; send it with the reward.")]
@@ -23,6 +24,13 @@ class MadeDecision(Struct):
     probabilities: Annotated[
         dict[str, float], Meta(description="Probabilities of all arms, by name.")
     ]
+    slate: Annotated[str | UnsetType, Meta(description="With k: id of the slate.")] = UNSET
+    place: Annotated[
+        int | UnsetType, Meta(description="With k: its place on the slate, from 1 on.")
+    ] = UNSET
+
+    def on_slate(self, slate: str, place: int) -> "MadeDecision":
+        return structs.replace(self, slate=slate, place=place)
 
 
 def answered(decision: AgentDecision) -> MadeDecision:
@@ -37,43 +45,42 @@ class Noted(NamedTuple):
 
 
 def noted(
+    book: DecisionBook,
     made: Mapping[str, OpenDecision],
     new: Mapping[str, PolicyInput],
-    names: Sequence[str],
     now: float,
     first: int,
 ) -> Noted:
-    """Makes answers, and events from that seq on; `names` are those of the arms.
+    """Makes answers, and events from that seq on.
 
     Probabilities and masks are often the same object for many.
     """
+    names = book.arms.names
     answers: dict[str, MadeDecision] = {}
     events: list[Event] = []
     masks: dict[int, bytes] = {}
     shared: dict[int, tuple[bytes, dict[str, float]]] = {}
-    for seq, (id, (context, available)) in enumerate(new.items(), first):
-        arm, probabilities = made[id].arm, made[id].probabilities
+    for seq, (id, request) in enumerate(new.items(), first):
+        decision, available = made[id], request.available
         mask = masks.get(identity(available))
         if mask is None:
             mask = masks[identity(available)] = available[: len(names)].tobytes()
-        if identity(probabilities) not in shared:
+        arm, probabilities = decision.arm, decision.probabilities
+        both = shared.get(identity(probabilities))
+        if both is None:
             by_name = dict(zip(names, probabilities.tolist(), strict=True))
-            shared[identity(probabilities)] = probabilities.tobytes(), by_name
-        logged, by_name = shared[identity(probabilities)]
+            both = shared[identity(probabilities)] = probabilities.tobytes(), by_name
+        logged, by_name = both
         name = names[arm]
-        answers[id] = MadeDecision(id, name, by_name[name], by_name)
-        event = Event(
-            seq=seq,
-            kind="decision",
-            time=now,
-            id=id,
-            arm=arm,
-            probability=by_name[name],
-            probabilities=logged,
-            context=context.astype(FLOAT).tobytes() if context.size else b"",
-            available=mask,
-        )
-        events.append(event)
+        probability, context = by_name[name], input_bytes(book, request)
+        answers[id] = MadeDecision(id, name, probability, by_name)
+        # By position, in the order of its fields: names would take half of the time of this loop.
+        events.append(
+            Event(
+                seq, "decision", now, id, arm, probability, logged, context, mask, None,
+                request.place,
+            )
+        )  # fmt: skip
     return Noted(answers, events)
 
 

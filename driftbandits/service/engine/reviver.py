@@ -205,7 +205,7 @@ def check_fit(store: Store, row: BanditRow, book: DecisionBook, seq: int) -> Non
     """Refuses a snapshot of another bandit, or of a log that was longer."""
     arms, settings = row.config["arms"], settings_of_book(row.config, remember=0)
     first = book.settings._replace(**{name: getattr(settings, name) for name in CHANGEABLE})
-    if (first, book.arms.names[: len(arms)]) != (settings, arms):
+    if (first, book.arms.names[: len(arms)]) != (settings, list(arms)):
         raise InputError("it is of a bandit with other settings")
     decisions, rewards, expired = book.counts
     if decisions != rewards + expired + len(book.open):

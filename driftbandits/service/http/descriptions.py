@@ -1,39 +1,95 @@
 """Bandits as the API describes them, and whether a new one is the same as another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from driftbandits.agents.settings import settings_of
+from driftbandits.agents.ranges import ranges_of
+from driftbandits.agents.setting_checks import checked_settings
+from driftbandits.agents.settings import AgentSettings, Columns, settings_of
+from driftbandits.agents.vectors import checked_columns, vectors_of
+from driftbandits.check import InputError
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.http import messages as m
 from driftbandits.service.store.records import BanditRow
 
+UNKNOWN = dict.fromkeys(("decisions", "rewards", "expired", "open"))
+
 
 def same_settings(
-    before: dict[str, Any], config: dict[str, Any], body: m.NewBandit, but: Sequence[str] = ()
+    before: dict[str, Any], asked: dict[str, Any], body: m.NewBandit, but: Sequence[str] = ()
 ) -> bool:
     """Whether a request describes the same bandit; a seed that is not given matches any.
 
-    Settings that did not exist yet when it was created are not compared.
+    Both are `comparable`. Settings that did not exist yet when it was created are not compared.
     """
     free = {*but, "seed"} if body.seed is None else {*but}
-    return all(before[key] == config[key] for key in (config.keys() & before.keys()) - free)
+    return all(before[key] == asked[key] for key in (asked.keys() & before.keys()) - free)
+
+
+def comparable(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings in a form that is equal for equal bandits, however they were written."""
+    settings, arms = settings_and_arms(config)
+    columns = {kind: in_order(getattr(settings, kind)) for kind in ("context", "features")}
+    found = {**settings._asdict(), **columns, "arms": arms}
+    return {key: found[key] for key in config.keys() & found.keys()}
+
+
+def in_order(columns: Columns) -> list[Any]:
+    """Columns in another order are others, which a comparison of mappings would not see."""
+    return list(columns.items()) if isinstance(columns, Mapping) else list(columns)
 
 
 def changeable(found: m.Bandit) -> dict[str, Any]:
     """Settings that may differ from those it was created with."""
-    ranges = {name: list(ends) for name, ends in found.context_ranges.items()}
-    return {"out_of_range": found.out_of_range, "context_ranges": ranges}
+    return {"out_of_range": found.out_of_range, "context_ranges": found.context_ranges}
+
+
+def normal_schemas(config: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of a new bandit, as it will show them."""
+    return {kind: plain(checked_columns(kind, config[kind])) for kind in ("context", "features")}
+
+
+def settings_and_arms(config: dict[str, Any]) -> tuple[AgentSettings, list[m.Arm]]:
+    """What a bandit was created with, as it shows it."""
+    settings = settings_of(config)
+    try:
+        checked = checked_settings(settings)
+        return checked, arms_of(config["arms"], checked)
+    except InputError:  # it breaks a newer rule, and must not keep others from being listed
+        return settings, [m.Arm(name, False) for name in config["arms"]]
+
+
+def arms_of(given: Any, settings: AgentSettings) -> list[m.Arm]:
+    vectors = vectors_of("features", settings.features, ranges_of(settings)[1])
+    if not vectors.width or not isinstance(given, Mapping):
+        return [m.Arm(name, False) for name in given]
+    return [
+        m.Arm(name, False, vectors.to_json(vectors.check(features)))
+        for name, features in given.items()
+    ]
 
 
 def describe(live: LiveBandit) -> m.Bandit:
-    book, settings, counts = live.book, live.book.settings, live.book.counts
+    book, counts = live.book, live.book.counts
     retired = set(book.arms.retired)
+    arms = [m.Arm(name, name in retired, book.features_json(name)) for name in book.arms.names]
+    return described(live.row, book.settings, arms, {**counts._asdict(), "open": len(book.open)})
+
+
+def known_of(row: BanditRow) -> m.Bandit:
+    """What the database alone knows; later changes of arms and settings are missing."""
+    return described(row, *settings_and_arms(row.config), UNKNOWN)
+
+
+def described(
+    row: BanditRow, settings: AgentSettings, arms: list[m.Arm], counts: Mapping[str, Any]
+) -> m.Bandit:
     return m.Bandit(
-        name=live.row.name,
+        name=row.name,
         policy=settings.policy,
-        context=list(settings.context),
-        arms=[m.Arm(name, name in retired) for name in book.arms.names],
+        context=plain(settings.context),
+        features=plain(settings.features),
+        arms=arms,
         seed=settings.seed,
         window=settings.window,
         default_reward=settings.default_reward,
@@ -43,19 +99,11 @@ def describe(live: LiveBandit) -> m.Bandit:
         noise=settings.noise,
         horizon=settings.horizon,
         max_open=settings.max_open,
-        created=live.row.created,
-        decisions=counts.decisions,
-        rewards=counts.rewards,
-        expired=counts.expired,
-        open=len(book.open),
-        worker=live.row.url or "",
+        created=row.created,
+        worker=row.url or "",
+        **counts,
     )
 
 
-def known_of(row: BanditRow) -> dict[str, Any]:
-    """What the database alone knows; arms that were added later are missing."""
-    arms = [m.Arm(name, False) for name in row.config["arms"]]
-    nothing = dict.fromkeys(("decisions", "rewards", "expired", "open"))
-    about = {"name": row.name, "created": row.created, "worker": row.url or ""}
-    config = settings_of(row.config)._asdict() | row.config
-    return {**config, **about, **nothing, "arms": arms}
+def plain(columns: Columns) -> list[str] | dict[str, str]:
+    return dict(columns) if isinstance(columns, Mapping) else list(columns)

@@ -5,13 +5,15 @@ read for a caller that has left. Exports have threads of their own, as they may 
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
+from driftbandits.choice import parse
 from driftbandits.logs.corrections import Corrections
 from driftbandits.logs.events import FLOAT
 from driftbandits.service import errors
@@ -25,6 +27,9 @@ AT_ONCE = 8  # exports, which share the threads page by page
 PAGE_ROWS = 2_000  # few, as reading them takes the interpreter from decisions
 GROUP_ROWS = 20_000  # in Parquet, where small groups take more space
 GROUP_CELLS = 500_000
+TYPES = {  # of columns, by the types of a schema
+    "number": pl.Float64, "cyclic": pl.Float64, "category": pl.String, "flag": pl.Boolean,
+}  # fmt: skip
 OUTCOMES = {"reward": "rewarded", "expiry": "expired"}
 # A spreadsheet runs cells that begin with one of the first ones. The apostrophe, which prevents
 # it, is itself preceded by another, so that leaving out the first one gives every text back.
@@ -92,11 +97,18 @@ def csv_parts(pages: Iterator[pl.DataFrame]) -> Iterator[bytes]:
     header = True
     for table in pages:
         yield (
-            table.with_columns(escaped("id"), escaped("arm"))
+            table.with_columns(escaped(name) for name in texts_in(table))
             .write_csv(include_header=header)
             .encode()
         )
         header = False
+
+
+def texts_in(table: pl.DataFrame) -> list[str]:
+    """The columns with texts from outside, which a spreadsheet might run."""
+    given = [name for name in table.columns if name.startswith("context.")]
+    named = {"id", "arm", "slate", *given} & set(table.columns)
+    return [name for name in table.columns if name in named and table.schema[name] == pl.String]
 
 
 def escaped(column: str) -> pl.Expr:
@@ -140,11 +152,11 @@ def tables(store: Store, row: BanditRow) -> Iterator[pl.DataFrame]:
             names += store.added_arms(row.id, after=seen, until=last)
             seen = last
         check_kept(store, row)
-        yield table_of(page, names, row.config["context"], corrections)
+        yield table_of(page, names, row.config, corrections)
         empty = False
     check_kept(store, row)
     if empty:
-        yield table_of([], names, row.config["context"], corrections)
+        yield table_of([], names, row.config, corrections)
 
 
 def check_kept(store: Store, row: BanditRow) -> None:
@@ -153,17 +165,15 @@ def check_kept(store: Store, row: BanditRow) -> None:
 
 
 def table_of(
-    page: list[LoggedDecision], arms: list[str], context: list[str], corrections: Corrections
+    page: list[LoggedDecision], arms: list[str], config: dict[str, Any], corrections: Corrections
 ) -> pl.DataFrame:
     corrected = [corrections.get(decision.id) for decision, _ in page]
     decisions = [decision for decision, _ in page]
     outcomes = [outcome for _, outcome in page]
-    numbers = np.frombuffer(b"".join(d.context or b"" for d in decisions), FLOAT)
-    numbers = numbers.reshape(len(decisions), len(context))
     columns = {
         "id": pl.Series([d.id for d in decisions], dtype=pl.String),
         "time": pl.Series([d.time for d in decisions], dtype=pl.Float64),
-        **{f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)},
+        **context_columns(decisions, config),
         "arm": pl.Series([arms[d.arm or 0] for d in decisions], dtype=pl.String),
         "probability": pl.Series([d.probability for d in decisions], dtype=pl.Float64),
         "reward": numbers_of(outcomes, "reward"),
@@ -171,8 +181,38 @@ def table_of(
         "status": pl.Series([OUTCOMES[o.kind] if o else "open" for o in outcomes], dtype=pl.String),
         "corrected_reward": numbers_of(corrected, "reward"),
         "corrected_at": numbers_of(corrected, "time"),
+        "slate": pl.Series([d.slate for d in decisions], dtype=pl.String),
+        "place": pl.Series([d.place for d in decisions], dtype=pl.Int16),
     }
     return pl.DataFrame(columns)
+
+
+def context_columns(decisions: list[Event], config: dict[str, Any]) -> dict[str, pl.Series]:
+    """The context of each decision; with features of arms, also those that it brought as JSON."""
+    context, features = config["context"], config.get("features", [])
+    if not features and not isinstance(context, dict):
+        numbers = np.frombuffer(b"".join(d.context or b"" for d in decisions), FLOAT)
+        numbers = numbers.reshape(len(decisions), len(context))
+        return {f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)}
+    found = [json.loads(d.context or b"{}") for d in decisions]
+    contexts = [each.get("context", {}) for each in found]
+    if isinstance(context, dict):
+        columns = {
+            f"context.{name}": pl.Series([each.get(name) for each in contexts], dtype=TYPES[kind])
+            for name, kind in kinds_of(context).items()
+        }
+    else:
+        numbers = np.array(contexts, FLOAT).reshape(len(decisions), len(context))
+        columns = {f"context.{name}": pl.Series(numbers[:, i]) for i, name in enumerate(context)}
+    if features:
+        own = [json.dumps(each["arms"]) if "arms" in each else None for each in found]
+        columns["own_arms"] = pl.Series(own, dtype=pl.String)
+    return columns
+
+
+def kinds_of(schema: dict[str, str]) -> dict[str, str]:
+    """The types of a schema by name: number, category, cyclic or flag."""
+    return {name: parse(name, text).name for name, text in schema.items()}
 
 
 def numbers_of(events: list[Event | None], field: str) -> pl.Series:

@@ -29,13 +29,15 @@ from driftbandits.service.errors import ApiError, OwnedElsewhere
 from driftbandits.service.http import messages as m
 from driftbandits.service.http.descriptions import (
     changeable,
+    comparable,
     describe,
     known_of,
+    normal_schemas,
     same_settings,
 )
 from driftbandits.service.http.export import Exports
 from driftbandits.service.http.forwarding import Forwarder
-from driftbandits.service.http.inputs import checked, pair, points_of
+from driftbandits.service.http.inputs import checked, features_of, pair, points_of
 from driftbandits.service.http.loading import wait_until_loaded
 from driftbandits.service.http.protocol import Request, Response, json_response
 from driftbandits.service.http.readiness import Readiness
@@ -87,7 +89,8 @@ class Handlers:
         if body.name in (".", ".."):  # browsers drop them from a path
             raise errors.bad_value(f"name must be another than {body.name!r}")
         config = {
-            "arms": body.arms, "context": body.context, "policy": body.policy,
+            "arms": body.arms, "context": body.context, "features": features_of(body),
+            "policy": body.policy,
             "seed": secrets.randbelow(2**31) if body.seed is None else body.seed,
             "window": body.window, "default_reward": body.default_reward,
             "reward_range": list(body.reward_range),
@@ -96,18 +99,21 @@ class Handlers:
             "max_open": body.max_open,
         }  # fmt: skip
         await self._compile(try_out, config)
+        config |= await asyncio.to_thread(normal_schemas, config)  # a long one takes long
         row = await asyncio.to_thread(self.store.create_bandit, body.name, config)
         status = 201
+        before = asked = await asyncio.to_thread(comparable, config)
         if row is None:
             row = await asyncio.to_thread(self.store.bandit, body.name)
-            if row is None or not same_settings(row.config, config, body, but=CHANGEABLE):
+            before = await asyncio.to_thread(comparable, row.config) if row else {}
+            if row is None or not same_settings(before, asked, body, but=CHANGEABLE):
                 raise errors.existing_name("a bandit", body.name)
             status = 200
-        before, request.bandit = row.config, body.name
+        request.bandit = body.name
 
         def described(found: m.Bandit) -> Response:
             both = before, before | changeable(found)
-            if not any(same_settings(settings, config, body) for settings in both):
+            if not any(same_settings(settings, asked, body) for settings in both):
                 raise errors.existing_name("a bandit", body.name)
             return json_response(status, found)
 
@@ -120,20 +126,20 @@ class Handlers:
         lists = await asyncio.gather(*(self.forwarder.describe_all(request, url) for url in others))
         there = dict(zip(others, lists, strict=True))
         found = await asyncio.gather(*(self._described(there, row) for row in rows))
-        return json_response(200, {"bandits": [each for each in found if each is not None]})
+        return json_response(200, {"bandits": await asyncio.to_thread(all_described, found)})
 
     async def _described(self, there: dict[str, dict[str, Any]], row: BanditRow) -> Any:
-        """Describes a bandit; None if it was deleted, without counts if they are unknown."""
+        """Describes a bandit; None if it was deleted, its row if only the database knows it."""
         if row.alive and row.owner != self.engine.worker:
-            return there[row.url or ""].get(row.name) or known_of(row)
+            return there[row.url or ""].get(row.name) or row
         if row.name not in self.engine.live_bandits:  # it will be adopted in its turn
-            return known_of(row)
+            return row
         try:
             return await self.engine.submit(row.name, Inspect(describe))
         except OwnedElsewhere:
-            return known_of(row)
+            return row
         except ApiError as refusal:
-            return None if refusal.status == 404 else known_of(row)
+            return None if refusal.status == 404 else row
 
     async def bandit(self, request: Request, body: None) -> Response:
         return await self.ask(request, Inspect(describe), lambda found: json_response(200, found))
@@ -151,15 +157,19 @@ class Handlers:
 
     # Arms
 
-    async def add_arm(self, request: Request, body: m.ArmName) -> Response:
+    async def add_arm(self, request: Request, body: m.NewArm) -> Response:
         checks.name("arm", body.name)
-        command = ChangeArm("arm_added", body.name, describe)
+        command = ChangeArm("arm_added", body.name, describe, features=body.features)
         while True:
             try:
                 return await self._change(request, command, 201)
             except MustGrow as growth:
                 await self._compile(try_out, growth.config)  # or all bandits would wait for it
                 command = command._replace(prepared=len(growth.config["arms"]))
+
+    async def set_features(self, request: Request, body: m.NewFeatures) -> Response:
+        command = ChangeArm("features_set", body.name, describe, features=body.features)
+        return await self._change(request, command, 200)
 
     async def retire_arm(self, request: Request, body: m.ArmName) -> Response:
         return await self._change(request, ChangeArm("arm_retired", body.name, describe), 200)
@@ -176,6 +186,10 @@ class Handlers:
 
     def decide(self, request: Request, body: m.NewDecision) -> Awaitable[Response]:
         command = Decide(checked([body]))
+        if body.k is not None:
+            return self.ask(
+                request, command, lambda made: json_response(200, m.MadeDecisions(made))
+            )
         return self.ask(request, command, lambda made: json_response(200, made[0]))
 
     async def decide_batch(self, request: Request, body: m.NewDecisions) -> Response:
@@ -238,6 +252,15 @@ class Handlers:
         if not self.engine.is_moving():
             raise errors.stuck()
         return json_response(200, {"status": "ready"})
+
+
+def all_described(found: list[Any]) -> list[Any]:
+    """On a thread of its own, as reading many schemas takes long."""
+    return [
+        known_of(each) if isinstance(each, BanditRow) else each
+        for each in found
+        if each is not None
+    ]
 
 
 def learned(body: m.NewReward, status: RewardStatus | ApiError) -> dict[str, Any]:

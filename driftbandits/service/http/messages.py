@@ -14,6 +14,14 @@ Number = Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Numbers = Annotated[list[Number], Meta(max_length=1000)]
 Names = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+Value = Number | Annotated[str, Meta(max_length=200)] | bool | None  # of a context or a feature
+Values = Annotated[dict[str, Value], Meta(max_length=1000, title="object of values")]
+Features = Annotated[Numbers | Values, Meta(title="features")]  # in order, or by name
+Schema = Annotated[
+    dict[Name, Annotated[str, Meta(max_length=100_000)]],
+    Meta(max_length=1000, title="schema"),
+]
+Columns = Annotated[list[Name], Meta(max_length=1000)] | Schema
 Range = tuple[Number, Number]
 OutOfRange = Literal["refuse", "clip", "accept"]
 Means = list[float | None]
@@ -28,11 +36,18 @@ class NewBandit(Struct, forbid_unknown_fields=True):
     name: Annotated[
         BanditName, Meta(description="Name of the bandit. No control characters, no slash.")
     ]
-    arms: Annotated[Names, Meta(description="Names of the arms, all different.")]
+    arms: Annotated[
+        Names | Annotated[dict[Name, Features], Meta(min_length=1, max_length=1000)],
+        Meta(description="Names of the arms, all different, or the features of each by name."),
+    ]
     context: Annotated[
-        list[Name],
-        Meta(max_length=1000, description="Names of the numbers that come with each decision."),
+        Columns,
+        Meta(description="Names of the numbers that come with each decision, or a schema."),
     ] = []
+    features: Annotated[
+        Columns | None,
+        Meta(description="Names of the features of arms, or a schema. null: as the first arm's."),
+    ] = None
     policy: Annotated[
         str,
         Meta(
@@ -99,6 +114,10 @@ class Arm(Struct):
 
     name: Annotated[str, ARM_NAME]
     retired: Annotated[bool, Meta(description="Whether it is no longer chosen.")]
+    features: Annotated[
+        list[float] | dict[str, float | str | bool] | None,
+        Meta(description="Its features; null if they are not known."),
+    ] = None
 
 
 class Bandit(Struct):
@@ -106,7 +125,12 @@ class Bandit(Struct):
 
     name: Annotated[str, Meta(description="Name of the bandit.")]
     policy: Annotated[str, Meta(description="The policy with its settings.")]
-    context: Annotated[list[str], Meta(description="Names of the context numbers.")]
+    context: Annotated[
+        list[str] | dict[str, str], Meta(description="Names of the context numbers, or a schema.")
+    ]
+    features: Annotated[
+        list[str] | dict[str, str], Meta(description="Names of arms' features, or a schema.")
+    ]
     arms: Annotated[list[Arm], Meta(description="All arms, including retired ones.")]
     seed: Annotated[int, Meta(description="Random seed.")]
     window: Annotated[
@@ -147,12 +171,28 @@ class ArmName(Struct, forbid_unknown_fields=True):
     name: Annotated[Name, ARM_NAME]
 
 
+class NewArm(Struct, forbid_unknown_fields=True):
+    """An arm to add."""
+
+    name: Annotated[Name, ARM_NAME]
+    features: Annotated[
+        Features | None, Meta(description="Its features: numbers in order, or values by name.")
+    ] = None
+
+
+class NewFeatures(Struct, forbid_unknown_fields=True):
+    """New features of an arm."""
+
+    name: Annotated[Name, ARM_NAME]
+    features: Annotated[Features, Meta(description="Numbers in order, or values by name.")]
+
+
 class NewDecision(Struct, forbid_unknown_fields=True):
     """A request for a decision."""
 
     context: Annotated[
-        Numbers | dict[str, Number],
-        Meta(description="The context: numbers in the order of its names, or by name."),
+        Numbers | Values,
+        Meta(description="Numbers in the order of the context's names, or values by name."),
     ] = []
     available: Annotated[
         Names | None,
@@ -160,6 +200,14 @@ class NewDecision(Struct, forbid_unknown_fields=True):
     ] = None
     id: Annotated[
         Id | None, Meta(description="Your own id of the decision. The service makes one if null.")
+    ] = None
+    arms: Annotated[
+        Annotated[dict[Name, Features], Meta(min_length=1, max_length=1000)] | None,
+        Meta(description="Arms to choose from, with features that count for this decision only."),
+    ] = None
+    k: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(description="How many arms to choose. They have the ids ID.1, ID.2, ..."),
     ] = None
 
 
@@ -172,7 +220,7 @@ class NewDecisions(Struct, forbid_unknown_fields=True):
 
 
 class MadeDecisions(Struct):
-    """Decisions, in the order of the requests."""
+    """Decisions, in the order of the requests; those of a slate one after the other."""
 
     decisions: Annotated[list[MadeDecision], Meta(description="The decisions.")]
 

@@ -66,7 +66,10 @@ def operation(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
     error = {"application/json": {"schema": schemas[messages.Error]}}
     good: dict[str, Any] = {"description": route.returns}
     if route.response is not None:
-        good["content"] = {route.content_type: {"schema": schemas[route.response]}}
+        schema = schemas[route.response]
+        if route.or_response is not None:
+            schema = {"anyOf": [schema, schemas[route.or_response]]}
+        good["content"] = {route.content_type: {"schema": schema}}
     elif route.status != 204:
         good["content"] = {route.content_type: {"schema": {"type": "string"}}}
     if route.handler == "log":

@@ -17,6 +17,7 @@ class Route(NamedTuple):
     body: type | None = None
     example: Any = None  # a body; those of all routes work one after the other
     response: type | None = None
+    or_response: type | None = None  # another good answer
     status: int = 200
     errors: tuple[int, ...] = ()
     content_type: str = "application/json"
@@ -28,7 +29,8 @@ ROUTES = [
     Route("POST", "/v1/bandits", "admin", "create",
           "Create a bandit. Creating it again with the same settings does no harm.",
           "The bandit was created.", body=m.NewBandit, response=m.Bandit, status=201, errors=(409,),
-          example={"name": "shop", "arms": ["red", "green", "blue"]}),
+          example={"name": "shop", "policy": "d_lin_ucb",
+                   "arms": {"red": {"price": 0.3}, "green": {"price": 0.5}}}),
     Route("GET", "/v1/bandits", "read", "bandits", "List all bandits.", "All bandits.",
           response=m.Bandits),
     Route("GET", BANDIT, "read", "bandit", "Describe a bandit.", "The bandit.",
@@ -40,8 +42,12 @@ ROUTES = [
     Route("DELETE", BANDIT, "admin", "delete", "Delete a bandit and its log.",
           "The bandit was deleted.", status=204, errors=(404,)),
     Route("POST", f"{BANDIT}/arms", "admin", "add_arm", "Add an arm. It starts from the prior.",
-          "The bandit with the new arm.", body=m.ArmName, response=m.Bandit, status=201,
-          errors=(404, 409), example={"name": "yellow"}),
+          "The bandit with the new arm.", body=m.NewArm, response=m.Bandit, status=201,
+          errors=(404, 409), example={"name": "yellow", "features": {"price": 0.4}}),
+    Route("POST", f"{BANDIT}/arms/features", "admin", "set_features",
+          "Change the features of an arm. What was learned about the arm stays.",
+          "The bandit.", body=m.NewFeatures, response=m.Bandit, errors=(404,),
+          example={"name": "yellow", "features": {"price": 0.5}}),
     Route("POST", f"{BANDIT}/arms/retire", "admin", "retire_arm",
           "Retire an arm. It is no longer chosen, but what was learned about it stays.",
           "The bandit.", body=m.ArmName, response=m.Bandit, errors=(404,),
@@ -50,8 +56,10 @@ ROUTES = [
           "The bandit.", body=m.ArmName, response=m.Bandit, errors=(404,),
           example={"name": "yellow"}),
     Route("POST", f"{BANDIT}/decisions", "decide", "decide",
-          "Choose an arm. The same id again gives the same decision.", "The decision.",
-          body=m.NewDecision, response=MadeDecision, errors=(404,), example={"id": "visit-1"}),
+          "Choose an arm, or k arms. The same id again gives the same decision.",
+          "The decision; with k, a list of decisions.", body=m.NewDecision,
+          response=MadeDecision, or_response=m.MadeDecisions, errors=(404,),
+          example={"id": "visit-1"}),
     Route("POST", f"{BANDIT}/decisions/batch", "decide", "decide_batch",
           "Choose many arms, one after the other. All decisions are made, or none.",
           "The decisions.", body=m.NewDecisions, response=m.MadeDecisions, errors=(404,),

@@ -13,8 +13,10 @@ import numpy as np
 
 from driftbandits import check
 from driftbandits.agents import checks, requests
-from driftbandits.agents.decision_book import DecisionBatch, DecisionBook, spec_of
+from driftbandits.agents.admission import DecisionBatch
+from driftbandits.agents.decision_book import DecisionBook, spec_of
 from driftbandits.agents.programs import blank_state
+from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import AgentSettings
 from driftbandits.choice import Choice, parse, with_defaults
 from driftbandits.logs.replay import new_book
@@ -45,14 +47,26 @@ def try_out(config: dict[str, Any]) -> None:
             break
     rule = f"so few for {policy} that a decision and its reward take no more than "
     rule += f"{SLOWEST:g} seconds"
-    raise errors.bad_value(f"arms must be {rule}, got room for {len(book.arms.names)} arms")
+    names, got = sizes(book)
+    raise errors.bad_value(f"{names} must be {rule}, got {got}")
+
+
+def sizes(book: DecisionBook) -> tuple[str, str]:
+    """What makes a bandit slow, and how much of it there is."""
+    spec = book.learner.spec
+    found = {"arms": f"room for {len(book.arms.names)} arms"}
+    if spec.context_dim:
+        found["context"] = f"{spec.context_dim} columns of the context"
+    if spec.arm_dim:
+        found["features"] = f"{spec.arm_dim} of features"
+    return ", ".join(found), ", ".join(found.values())
 
 
 def check_sizes(config: dict[str, Any]) -> None:
     """Checks sizes before anything is compiled, which could take hours."""
     given = {name: value for name, value in config.items() if name != "arms"}
-    settings = checks.settings(AgentSettings(**given))
-    checks.names("arms", config["arms"])
+    settings = checked_settings(AgentSettings(**given))
+    checks.names("arms", list(config["arms"]))
     for name, value in parse("policy", settings.policy).settings.items():
         if isinstance(value, list | tuple) and len(value) > LONGEST_LIST:
             check.fail(name, f"a list of at most {LONGEST_LIST} values", f"{len(value)} values")
@@ -87,9 +101,11 @@ def busy_book(config: dict[str, Any], policy: str) -> DecisionBook:
 
 
 def seconds_of_pair(book: DecisionBook, id: str) -> float:
-    """How long a decision and its reward take."""
+    """How long a decision and its reward take; it brings the features of all arms, if any."""
+    example = book.features.vectors.example() if book.features.vectors.width else None
+    own = None if example is None else dict.fromkeys(book.arms.names, example)
     batch, begin = DecisionBatch({}, {}), time.perf_counter()
-    book.admit(batch, [id], [requests.Request(context=[0.0] * len(book.settings.context))])
+    book.admit(batch, [id], [requests.Request(book.contexts.example(), arms=own)])
     book.decide(batch.new)
     book.settle([id], [0.0])
     return time.perf_counter() - begin

@@ -17,9 +17,8 @@ def columns_of(fields: Iterable[str]) -> list[str]:
 
 
 COLUMNS = columns_of(Event._fields)
-FIELDS = [events.c[column] for column in COLUMNS]
-WIDTH = len(FIELDS)
-WITH_BYTES = ("decision", "settings_changed")
+WIDTH = len(COLUMNS)
+WITH_BYTES = ("decision", "settings_changed", "arm_added", "features_set")
 DECISION_FIELDS = [field for field in Event._fields if field != "reward"]
 OTHER_FIELDS = ["seq", "kind", "time", "id", "reward"]
 # By place, as an attribute takes longer.
@@ -30,38 +29,76 @@ MOST_IDS = 1000  # in one question: databases limit the number of parameters
 bandit, after, limit = (
     sa.bindparam(name, type_=sa.BigInteger) for name in ("bandit", "after", "limit")
 )
-PAGE = (
-    sa.select(*FIELDS)
-    .where(events.c.bandit == bandit, events.c.seq > after)
-    .order_by(events.c.seq)
-    .limit(limit)
-)
-FIND = sa.select(*FIELDS, events.c.part).where(
-    events.c.bandit == bandit,
-    events.c.id.in_(sa.bindparam("ids", expanding=True)),
-    events.c.part.in_([DECISION, OUTCOME]),  # the whole index, or SQLite would not take it
-)
-
-CORRECTIONS = f"""SELECT {", ".join(COLUMNS)} FROM events{{hint}}
-WHERE bandit = :bandit AND kind = 'correction' ORDER BY seq"""
 HINTS = {"sqlite": " INDEXED BY corrections"}  # else it would read the whole log
 
 
-def with_outcomes(newest: bool) -> sa.Select[Any]:
-    """Selects a page of decisions with their outcomes: the first after a seq, or the newest."""
-    order = events.c.seq.desc() if newest else events.c.seq
-    # By kind, as there is an index with the part: a planner would take it and sort the whole log.
-    decision = events.c.bandit == bandit, events.c.kind == "decision", events.c.seq > after
-    page = sa.select(*FIELDS).where(*decision).order_by(order).limit(limit).subquery()
-    outcome = events.alias()
-    its_own = sa.and_(
-        outcome.c.bandit == bandit, outcome.c.id == page.c.id, outcome.c.part == OUTCOME
-    )
-    columns = [*page.c, *(outcome.c[column] for column in COLUMNS)]
-    return sa.select(*columns).outerjoin_from(page, outcome, its_own).order_by(page.c.seq)
+class Reader:
+    """Reads logs; those of older databases have no places on slates."""
 
+    def __init__(self, has_places: bool = True) -> None:
+        self._fields = [
+            events.c[column] if has_places or column != "place" else sa.null().label("place")
+            for column in COLUMNS
+        ]
+        texts = [column if has_places or column != "place" else "NULL" for column in COLUMNS]
+        self.corrections_query = f"""SELECT {", ".join(texts)} FROM events{{hint}}
+        WHERE bandit = :bandit AND kind = 'correction' ORDER BY seq"""
+        own = events.c.bandit == bandit
+        self._page = (
+            sa.select(*self._fields)
+            .where(own, events.c.seq > after)
+            .order_by(events.c.seq)
+            .limit(limit)
+        )
+        self._find = sa.select(*self._fields, events.c.part).where(
+            own,
+            events.c.id.in_(sa.bindparam("ids", expanding=True)),
+            events.c.part.in_([DECISION, OUTCOME]),  # the whole index, or SQLite would not take it
+        )
+        self._first_decisions = self._with_outcomes(newest=False)
+        self._last_decisions = self._with_outcomes(newest=True)
 
-FIRST_DECISIONS, LAST_DECISIONS = with_outcomes(newest=False), with_outcomes(newest=True)
+    def _with_outcomes(self, newest: bool) -> sa.Select[Any]:
+        """Selects a page of decisions with outcomes: the first after a seq, or the newest."""
+        order = events.c.seq.desc() if newest else events.c.seq
+        # By kind, as there is an index with the part: a planner would take it and sort all.
+        decision = events.c.bandit == bandit, events.c.kind == "decision", events.c.seq > after
+        page = sa.select(*self._fields).where(*decision).order_by(order).limit(limit).subquery()
+        outcome = events.alias()
+        its_own = sa.and_(
+            outcome.c.bandit == bandit, outcome.c.id == page.c.id, outcome.c.part == OUTCOME
+        )
+        outcomes = [outcome.c[name] if name != "place" else sa.null() for name in COLUMNS]
+        found = sa.select(*page.c, *outcomes).outerjoin_from(page, outcome, its_own)
+        return found.order_by(page.c.seq)
+
+    def page(self, connection: sa.Connection, bandit: int, after: int, limit: int) -> list[Event]:
+        values = {"bandit": bandit, "after": after, "limit": limit}
+        return [Event._make(row) for row in connection.execute(self._page, values)]
+
+    def corrections(self, connection: sa.Connection, bandit: int) -> list[Event]:
+        hint = HINTS.get(connection.dialect.name, "")
+        query = sa.text(self.corrections_query.format(hint=hint))
+        found = connection.execute(query, {"bandit": bandit})
+        return [Event._make(row) for row in found]
+
+    def find(self, connection: sa.Connection, bandit: int, ids: Sequence[str]) -> Found:
+        """The decision and the outcome of each id that is in the log."""
+        decisions: dict[str, Event] = {}
+        outcomes: dict[str, Event] = {}
+        for start in range(0, len(ids), MOST_IDS):
+            values = {"bandit": bandit, "ids": ids[start : start + MOST_IDS]}
+            for row in connection.execute(self._find, values):
+                event = Event._make(row[:WIDTH])
+                (decisions if row.part == DECISION else outcomes)[event.id] = event
+        return {id: LoggedDecision(event, outcomes.get(id)) for id, event in decisions.items()}
+
+    def first_decisions(self, connection: sa.Connection, **values: int) -> list[LoggedDecision]:
+        """A page of decisions, with their outcomes."""
+        return decision_page(connection, self._first_decisions, **values)
+
+    def last_decisions(self, connection: sa.Connection, **values: int) -> list[LoggedDecision]:
+        return decision_page(connection, self._last_decisions, **values)
 
 
 class Writer:
@@ -111,28 +148,6 @@ def inserting(columns: Sequence[str], dialect: sa.Dialect) -> tuple[str, str]:
 def check_order(last: int, new: Sequence[Event]) -> None:
     if [event.seq for event in new] != list(range(last + 1, last + 1 + len(new))):
         raise ValueError(f"the events after seq {last} must be numbered from {last + 1}, no gaps")
-
-
-def page(connection: sa.Connection, bandit: int, after: int, limit: int) -> list[Event]:
-    values = {"bandit": bandit, "after": after, "limit": limit}
-    return [Event._make(row) for row in connection.execute(PAGE, values)]
-
-
-def corrections(connection: sa.Connection, bandit: int) -> list[Event]:
-    query = sa.text(CORRECTIONS.format(hint=HINTS.get(connection.dialect.name, "")))
-    return [Event._make(row) for row in connection.execute(query, {"bandit": bandit})]
-
-
-def find(connection: sa.Connection, bandit: int, ids: Sequence[str]) -> Found:
-    """The decision and the outcome of each id that is in the log."""
-    decisions: dict[str, Event] = {}
-    outcomes: dict[str, Event] = {}
-    for start in range(0, len(ids), MOST_IDS):
-        values = {"bandit": bandit, "ids": ids[start : start + MOST_IDS]}
-        for row in connection.execute(FIND, values):
-            event = Event._make(row[:WIDTH])
-            (decisions if row.part == DECISION else outcomes)[event.id] = event
-    return {id: LoggedDecision(event, outcomes.get(id)) for id, event in decisions.items()}
 
 
 def decision_page(

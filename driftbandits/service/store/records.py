@@ -12,6 +12,7 @@ KINDS = (
     "arm_added",
     "arm_retired",
     "arm_restored",
+    "features_set",
     "settings_changed",
 )
 
@@ -22,13 +23,18 @@ class Event(NamedTuple):
     seq: int  # 1, 2, 3, ... within the bandit, no gaps
     kind: str  # one of KINDS
     time: float  # unix seconds
-    id: str  # of the decision; the arm's name for arm_*; which ones for settings_changed
+    id: str  # of the decision; the arm's name; which ones for settings_changed
     arm: int | None = None  # decision: index of the arm
     probability: float | None = None  # decision
     probabilities: bytes | None = None  # decision: float32 of all arms; the column is `law`
-    context: bytes | None = None  # decision: float32; settings_changed: the new ones as JSON
+    context: bytes | None = None  # decision: float32, or JSON; features or settings: JSON
     available: bytes | None = None  # decision: bool of all arms
     reward: float | None = None  # reward, or expiry with a default reward, or correction
+    place: int | None = None  # decision: its place on a slate, whose id is that before `.place`
+
+    @property
+    def slate(self) -> str | None:
+        return None if self.place is None else self.id.removesuffix(f".{self.place}")
 
 
 class Lease(NamedTuple):

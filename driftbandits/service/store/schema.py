@@ -6,7 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+SLATES_SINCE = 4  # a column for the place on a slate
 DECISION, OUTCOME = 1, 2
 
 metadata = sa.MetaData()
@@ -57,6 +58,7 @@ events = sa.Table(
     sa.Column("context", sa.LargeBinary),
     sa.Column("available", sa.LargeBinary),
     sa.Column("reward", real),
+    sa.Column("place", sa.SmallInteger),  # on a slate
     sa.Column("part", sa.SmallInteger, sa.Computed(PART, persisted=True)),
     sa.Index("one_decision_one_outcome", "bandit", "id", "part", unique=True),
     sqlite_with_rowid=False,  # stored in the order of (bandit, seq)

@@ -31,7 +31,15 @@ from driftbandits.service.store.records import (
     Snapshot,
     as_bandit,
 )
-from driftbandits.service.store.schema import KEPT, bandits, events, now, workers
+from driftbandits.service.store.schema import (
+    KEPT,
+    SCHEMA_VERSION,
+    SLATES_SINCE,
+    bandits,
+    events,
+    now,
+    workers,
+)
 from driftbandits.service.store.segments import SegmentTable
 from driftbandits.service.store.versions import (
     OlderWorkersError,
@@ -56,6 +64,7 @@ class Store:
         """Opens the database; tables that are missing are created or, if only read, refused."""
         self._engine = connect(url, read_only)
         self._writer = event_log.Writer(self._engine.dialect)
+        self._reader = event_log.Reader()
         self._direct = DirectTransactions(self._engine)
         self._writes = self._engine.execution_options(writes=True)
         self._reads = without_transactions(self._engine)
@@ -76,8 +85,10 @@ class Store:
         with self._reading() as connection:
             if not is_written(connection):
                 fail("database", "one that a driftbandits service wrote", redacted(url))
-            if check_version(connection) == 1:
+            version = check_version(connection) or SCHEMA_VERSION
+            if version == 1:
                 self._rows, self._has_corrections = ROWS_OF_VERSION_1, False
+            self._reader = event_log.Reader(has_places=version >= SLATES_SINCE)
 
     def _create_tables(self) -> None:
         """Waits for the leases of an older worker that was killed, but not for one at work."""
@@ -197,27 +208,25 @@ class Store:
     def events(self, bandit: int, after: int, limit: int = 10_000) -> list[Event]:
         """The first `limit` events after a seq, in order."""
         with self._reading() as connection:
-            return event_log.page(connection, bandit, after, limit)
+            return self._reader.page(connection, bandit, after, limit)
 
     def find(self, bandit: int, ids: list[str]) -> Found:
         """The decision, and the outcome if any, of each id in the log."""
         with self._reading() as connection:
-            return event_log.find(connection, bandit, ids)
+            return self._reader.find(connection, bandit, ids)
 
     def last_decisions(self, bandit: int, count: int) -> list[LoggedDecision]:
         """The newest `count` decisions with their outcomes, the oldest first."""
-        query = event_log.LAST_DECISIONS
         with self._reading() as connection:
-            return event_log.decision_page(connection, query, bandit=bandit, after=0, limit=count)
+            return self._reader.last_decisions(connection, bandit=bandit, after=0, limit=count)
 
     def log(self, bandit: int, chunk: int = 10_000) -> Iterator[list[LoggedDecision]]:
         """All decisions with their outcomes, the oldest first, in pages; each is read by itself."""
-        query, after = event_log.FIRST_DECISIONS, 0
-        full = True
+        after, full = 0, True
         while full:
             with self._reading() as connection:
-                page = event_log.decision_page(
-                    connection, query, bandit=bandit, after=after, limit=chunk
+                page = self._reader.first_decisions(
+                    connection, bandit=bandit, after=after, limit=chunk
                 )
             if page:
                 yield page
@@ -229,7 +238,7 @@ class Store:
         if not self._has_corrections:
             return {}
         with self._reading() as connection:
-            found = event_log.corrections(connection, bandit)
+            found = self._reader.corrections(connection, bandit)
         return {event.id: event for event in found if event.time <= until}
 
     def added_arms(self, bandit: int, after: int, until: int) -> list[str]:

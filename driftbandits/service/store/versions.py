@@ -34,6 +34,8 @@ def create_tables(connection: sa.Connection) -> None:
         return
     if version == 1:
         leave_version_1(connection)
+    if version is not None:
+        connection.execute(sa.text("ALTER TABLE events ADD COLUMN place SMALLINT"))
     metadata.create_all(connection)
     corrections_index.create(connection, checkfirst=True)  # databases of 0.8 and before have none
     connection.execute(sa.delete(versions))

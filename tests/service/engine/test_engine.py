@@ -19,7 +19,7 @@ from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.reviver import revive
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.errors import ApiError
-from driftbandits.service.http.handlers import Handlers
+from driftbandits.service.http.handlers import Handlers, all_described
 from driftbandits.service.metrics import Metrics
 from driftbandits.service.store.records import Entry, Lease
 from driftbandits.service.store.store import Store
@@ -260,7 +260,8 @@ def test_a_list_revives_nobody(store: Store) -> None:
     engine = Engine(store, Worker("first", "http://first", 600.0), Metrics())  # does not run
     described = Handlers(store, engine, None)._described(None, store.bandit("shop"))
     found = asyncio.run(asyncio.wait_for(described, 60))
-    assert (found["name"], found["decisions"]) == ("shop", None)
+    (shown,) = all_described([found])
+    assert (shown.name, shown.decisions) == ("shop", None)
 
 
 def live(config: dict, **changes: Any) -> LiveBandit:

@@ -10,12 +10,12 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftbandits import Client, asgi_app
-from driftbandits.client import ServiceError
 from driftbandits.service.http import export
 from driftbandits.service.http.connection import Connection
 from driftbandits.service.http.export import LogDeletedError, csv_parts, parquet_parts, tables
 from driftbandits.service.store.records import Entry, Event
 from driftbandits.service.store.store import Store
+from driftbandits.service_calls import ServiceError
 from tests.browser import Server
 
 ROWS = 10

@@ -15,9 +15,9 @@ from tests.service.serving import ask, mounted, served
 __all__ = ["browser", "place", "tab"]  # fixtures: pytest finds them by name
 
 ORDER = [
-    "create", "bandits", "bandit", "change", "add_arm", "retire_arm", "restore_arm", "decide",
-    "decide_batch", "reward", "reward_batch", "correct", "log", "series", "metrics", "healthy",
-    "ready", "delete",
+    "create", "bandits", "bandit", "change", "add_arm", "set_features", "retire_arm",
+    "restore_arm", "decide", "decide_batch", "reward", "reward_batch", "correct", "log", "series",
+    "metrics", "healthy", "ready", "delete",
 ]  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class Shop:
         self.bandits = {HOSTILE: ARMS}
         self.key: str | None = None
         self.forbidden = False
+        self.columns: dict[str, object] = {"context": [], "features": []}
         self.requests: list[str] = []
         self.created: list[dict] = []
         self.decided: dict[str, str] = {}
@@ -50,8 +51,8 @@ class Shop:
     def bandit(self, name: str) -> dict:
         arms = [{"name": arm, "retired": arm == "old/one"} for arm in self.bandits[name]]
         counts = {"decisions": 1200, "rewards": 1100, "expired": 60, "open": 40}
-        about = {"policy": "tracker", "context": [], "window": 60, "reward_range": [0, 1]}
-        return {"name": name, "arms": arms, **about, **counts}
+        about = {"policy": "tracker", "window": 60, "reward_range": [0, 1]}
+        return {"name": name, "arms": arms, **about, **self.columns, **counts}
 
     def bandits_(self, request: Request) -> Response:
         self.requests.append(request.url.path)
@@ -140,6 +141,25 @@ def test_hostile_names_are_text_and_nothing_is_fetched_from_elsewhere(tab, serve
     urls = [event["request"]["url"] for event in tab.events("Network.requestWillBeSent")]
     assert len(urls) >= 4
     assert [u for u in urls if not u.startswith((server.url + "/", "data:"))] == []
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"context": [], "features": []}, "no context"),
+        ({"context": ["age", "hour"], "features": ["size"]}, "context age, hour · features size"),
+        (
+            {"context": {"age": "number()", "hour": "cyclic(24)"}, "features": {"topic": "flag()"}},
+            "context age, hour · features topic",
+        ),
+    ],
+)
+def test_it_says_what_comes_with_a_decision(tab, server, shop, columns, said: str) -> None:
+    shop.columns = columns
+    show_bandit(tab, server)
+    about = tab.run("document.querySelector('.about').textContent")
+    assert about == f"tracker · 2 arms · {said} · rewards may take 1 min"
     assert tab.complaints() == []
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from driftbandits.client import Client, ServiceError
+from driftbandits.client import Client
+from driftbandits.service_calls import ServiceError
 from tests.service.serving import Serving, ask, create, service
 
 __all__ = ["service"]  # a fixture: pytest finds it by name

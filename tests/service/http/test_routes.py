@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from driftbandits import build_environment, simulate
-from driftbandits.client import Client, ServiceError
+from driftbandits.client import Client
+from driftbandits.service_calls import ServiceError
 from driftbandits.simulation.engine import block_keys
 from tests.service.serving import Serving, ask, create, events_of, served, service
 

@@ -13,7 +13,7 @@ from driftbandits.service import errors
 from driftbandits.service.engine.engine import Engine
 from driftbandits.service.errors import ApiError
 from driftbandits.service.http import handlers, trial
-from driftbandits.service.http.messages import ArmName
+from driftbandits.service.http.messages import NewArm
 from driftbandits.service.http.trial import LARGEST, check_sizes, try_out
 from driftbandits.service.store.store import Store
 from tests.service.engine.test_engine import CONFIG, live, play
@@ -50,6 +50,15 @@ def test_a_policy_that_takes_too_long_for_its_arms_is_refused(monkeypatch) -> No
         try_out(TWO)
     assert "take no more than 0.1 seconds, got room for 2 arms" in str(no.value)
     assert left == [0.0]
+
+
+def test_a_bandit_that_is_too_slow_is_told_how_wide_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    times(monkeypatch, 2.0)
+    config = {"arms": {"a": {"x": 1}, "b": {"x": 2}}, "features": ["x"], "context": ["y", "z"]}
+    with pytest.raises(ApiError) as no:
+        trial.try_out({**config, "policy": "lin_ucb", "seed": 1})
+    assert "arms, context, features must be so few for lin_ucb" in str(no.value)
+    assert "got room for 2 arms, 2 columns of the context, 1 of features" in str(no.value)
 
 
 def test_a_busy_machine_is_given_several_tries(monkeypatch) -> None:
@@ -121,9 +130,9 @@ def test_an_arm_past_the_speed_limit_is_refused_as_creating_is(tmp_path: Path, m
         forwarder: Any = SimpleNamespace(look_for=lambda _: asyncio.sleep(0))
         asked, request = handlers.Handlers(store, engine, forwarder), SimpleNamespace(bandit="shop")
         for name in "cd":
-            assert (await asked.add_arm(request, ArmName(name))).status == 201  # type: ignore[arg-type]
+            assert (await asked.add_arm(request, NewArm(name))).status == 201  # type: ignore[arg-type]
         with pytest.raises(ApiError, match="too slow"):
-            await asked.add_arm(request, ArmName("e"))  # type: ignore[arg-type]
+            await asked.add_arm(request, NewArm("e"))  # type: ignore[arg-type]
         return list(engine.live_bandits["shop"].book.arms.names)
 
     assert play(store, story) == ["a", "b", "c", "d"]

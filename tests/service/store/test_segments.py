@@ -60,6 +60,7 @@ def version_2(store: Store) -> Store:
     write_snapshot(store, lease, 2, b"whole")
     with store._writing() as connection:
         connection.execute(sa.text("DROP TABLE snapshot_segments"))
+        connection.execute(sa.text("ALTER TABLE events DROP COLUMN place"))
         connection.execute(sa.text("UPDATE schema_version SET version = 2"))
         values = {"bandit": lease.bandit, "blob": b"changes"}
         insert = sa.text("INSERT INTO snapshot_changes VALUES (:bandit, 2, 3, :blob)")
@@ -72,7 +73,7 @@ def test_tables_of_version_2_are_upgraded(version_2: Store, database: str) -> No
     (row,) = upgraded.bandits()
     with upgraded._reading() as connection:
         version = connection.scalar(sa.text("SELECT version FROM schema_version"))
-    assert version == SCHEMA_VERSION == 3
+    assert version == SCHEMA_VERSION == 4
     assert upgraded.read_snapshot(row.id) == (2, b"whole")
     assert upgraded.read_changes(row.id, 2) == [(3, b"changes")]
     lease = upgraded.claim(row.id, "one", "http://one", 60)

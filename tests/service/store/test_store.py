@@ -192,7 +192,7 @@ def test_corrections_are_found_without_reading_the_log(store: Store) -> None:
     store.append([Entry(lease, 0, [*decisions(1, 3), correction])])
     assert list(store.corrections(lease.bandit).values()) == [correction]
     if store._engine.dialect.name == "sqlite":
-        query = event_log.CORRECTIONS.format(hint=event_log.HINTS["sqlite"])
+        query = store._reader.corrections_query.format(hint=event_log.HINTS["sqlite"])
         with store._reading() as connection:
             plan = connection.execute(sa.text(f"EXPLAIN QUERY PLAN {query}"), {"bandit": 1}).all()
         assert "USING INDEX corrections" in plan[0][-1]
@@ -202,12 +202,12 @@ def test_a_slow_reader_is_not_cut_off(store: Store, monkeypatch: pytest.MonkeyPa
     """On a busy machine, between a page of rows and the end of reading, seconds may pass."""
     lease = new(store)
     store.append([Entry(lease, 0, [decision(1, "a")])])
-    page = event_log.page
+    page = event_log.Reader.page
 
     def slowly(*arguments: object) -> list[Event]:
         found = page(*arguments)
         time.sleep(2.5)  # PostgreSQL ends transactions that are idle for 2 seconds
         return found
 
-    monkeypatch.setattr(event_log, "page", slowly)
+    monkeypatch.setattr(event_log.Reader, "page", slowly)
     assert [event.id for event in store.events(lease.bandit, 0)] == ["a"]

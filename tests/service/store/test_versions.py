@@ -16,7 +16,9 @@ from tests.service.store.databases import decisions, new
 
 postgres, database, store = databases.postgres, databases.database, databases.store
 
+BACK_TO_VERSION_3 = ["ALTER TABLE events DROP COLUMN place"]
 BACK_TO_VERSION_1 = [
+    *BACK_TO_VERSION_3,
     "DROP TABLE workers",
     "ALTER TABLE bandits ADD COLUMN url TEXT",
     "ALTER TABLE bandits ADD COLUMN until DOUBLE PRECISION",
@@ -54,6 +56,25 @@ def test_everything_is_kept(old: Store, database: str) -> None:
     again = Store(database)
     assert again.bandits()[0].owner == "two"
     again.close()
+
+
+def test_a_database_of_version_3_is_read_as_it_is_and_upgraded(store: Store, database: str) -> None:
+    lease = new(store)
+    store.append([Entry(lease, 0, decisions(1, 3))])
+    run(store, *BACK_TO_VERSION_3, "UPDATE schema_version SET version = 3")
+    reader = Store(database, read_only=True)
+    assert reader.events(lease.bandit, 0) == decisions(1, 3)
+    assert [each.decision for page in reader.log(lease.bandit) for each in page] == decisions(1, 3)
+    assert list(reader.find(lease.bandit, [decisions(1, 1)[0].id])) == [decisions(1, 1)[0].id]
+    assert reader.corrections(lease.bandit) == {}
+    reader.close()
+    upgraded = Store(database)
+    on_slate = decisions(4, 4)[0]._replace(place=2)
+    again = upgraded.claim(lease.bandit, "one", "http://one", 60)
+    assert again
+    assert upgraded.append([Entry(again, 3, [on_slate])]) == set()
+    assert upgraded.events(lease.bandit, 0) == [*decisions(1, 3), on_slate]
+    upgraded.close()
 
 
 def test_it_is_not_upgraded_under_a_worker_of_the_old_version(
