@@ -28,8 +28,9 @@ class Server:
     def start(self) -> None:
         life = self.lifespan
         config = uvicorn.Config(
-            self.app, port=self.port, log_level="error", lifespan=life, http=self.http
-        )
+            self.app, port=self.port, log_level="error", log_config=None, lifespan=life,
+            http=self.http,
+        )  # fmt: skip
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()

@@ -97,7 +97,7 @@ def test_the_client_is_told(client: Client, format: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("kind", [Connection, HttpToolsProtocol])
 def test_our_own_connections_need_no_traceback(
-    tmp_path: Path, monkeypatch: Any, caplog: Any, capfd: Any, kind: type
+    tmp_path: Path, monkeypatch: Any, caplog: Any, kind: type
 ) -> None:
     """Any other server is told by an exception, which it logs."""
     server = Server(asgi_app(tmp_path / "data", without_keys=True), lifespan="on", http=kind)
@@ -112,7 +112,7 @@ def test_our_own_connections_need_no_traceback(
         with pytest.raises(ServiceError, match="cut off the file"):
             list(parts)
     server.stop()
-    assert ("Traceback" in capfd.readouterr().err) == (kind is HttpToolsProtocol)
+    assert ("Traceback" in caplog.text) == (kind is HttpToolsProtocol)
     assert ("an answer was cut off: bandit 'shop'" in caplog.text) == (kind is Connection)
 
 
