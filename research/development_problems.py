@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -11,8 +12,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from driftbandits.core import BanditSpec, Environment, Key, Observation, Rewards
+from driftbandits.environments.articles import articles
 from driftbandits.environments.bernoulli import no_context, toss
 from driftbandits.environments.rotting import gaussian_arms
+from driftbandits.environments.shared_linear import shared_linear
 from research.history_problems import echo
 
 
@@ -307,6 +310,44 @@ def paces(num_arms: int = 8) -> Environment:
     return moving(spec, start, step, levels(0.3))
 
 
+class Described(NamedTuple):
+    """Arms with features, and a taste for them that moves."""
+
+    world: Timed  # whose values are the taste
+    arms: Array  # (num_arms, arm_dim) float32
+    own: Array  # (num_arms,) float32, what the features do not say
+
+
+def described(
+    num_arms: int = 40, arm_dim: int = 5, context_dim: int = 0, own: float = 0.3
+) -> Environment:
+    """Arms that pay by their features, and a little by themselves; the taste walks slowly."""
+    shape = (1 + context_dim, arm_dim)
+
+    def init(key: Key) -> Described:
+        own_key, values_key, arms_key, quality_key = jax.random.split(key, 4)
+        taste = jax.random.normal(values_key, shape) / shape[0] ** 0.5
+        arms = jax.random.normal(arms_key, (num_arms, arm_dim))
+        quality = own * jax.random.normal(quality_key, (num_arms,))
+        return Described(Timed(own_key, taste, jnp.int32(0)), arms, quality)
+
+    def observe(key: Key, state: Described) -> Observation:
+        context = jax.random.normal(key, (context_dim,))
+        return Observation(context, jnp.ones(num_arms, bool), state.arms)
+
+    def rewards(key: Key, state: Described, seen: Array) -> Rewards:
+        taste = jnp.append(seen, 1.0) @ state.world.values
+        return gaussian(key, state.arms @ taste + state.own, 1.0)
+
+    def advance(state: Described, arm: Array) -> Described:
+        own_key, values, time = state.world
+        moved = jax.random.normal(jax.random.fold_in(own_key, time), shape)
+        return state._replace(world=Timed(own_key, values + 0.01 * moved, time + 1))
+
+    spec = BanditSpec(num_arms, context_dim, None, (-5.0, 5.0), 1.0, arm_dim)
+    return Environment(spec, init, observe, rewards, advance)
+
+
 DEVELOPMENT: dict[str, Callable[[], Environment]] = {
     "prices": prices,
     "fading": fading,
@@ -322,4 +363,10 @@ DEVELOPMENT: dict[str, Callable[[], Environment]] = {
     "one_changes": one_changes,
     "noises": noises,
     "paces": paces,
+    "described": described,
+    "described_to_readers": partial(described, num_arms=15, arm_dim=3, context_dim=3),
+    "still_features": shared_linear,
+    "turning_features": partial(shared_linear, own=0.3, period=5000),
+    "flipping_features": partial(shared_linear, own=0.1, every=2500),
+    "articles": articles,
 }

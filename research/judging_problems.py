@@ -749,6 +749,109 @@ def speeds(
     return plain(spec, init, rewards, advance)
 
 
+# Arms with features
+
+
+class ModelsState(NamedTuple):
+    size: Array  # (num_arms,) float32, of each model, in [0, 1]
+    skill: Array  # (num_arms, tasks) float32, what the size does not explain
+    price: Array  # () float32, of a unit of size
+    clock: Clock
+
+
+def models(
+    *, num_arms: int = 25, tasks: int = 4, hazard: float = 1 / 2000, deviation: float = 0.3
+) -> Environment:
+    """Language models: larger ones answer better, and cost more; the price jumps now and then.
+
+    Features are the size and its square, and what each task was found to gain, with an error. The
+    context says which task it is, and how hard.
+    """
+
+    def init(key: Key) -> ModelsState:
+        keys = jax.random.split(key, 4)
+        return ModelsState(
+            size=jax.random.uniform(keys[0], (num_arms,)),
+            skill=0.25 * jax.random.normal(keys[1], (num_arms, tasks)),
+            price=jax.random.uniform(keys[2], minval=0.2, maxval=1.2),
+            clock=start_clock(keys[3]),
+        )
+
+    def observe(key: Key, state: ModelsState) -> Observation:
+        task_key, hard_key = jax.random.split(key)
+        task = jax.nn.one_hot(jax.random.randint(task_key, (), 0, tasks), tasks)
+        context = jnp.append(task, jax.random.uniform(hard_key))
+        found = state.skill + 0.1 * jax.random.normal(known_error(state), state.skill.shape)
+        arms = jnp.column_stack([state.size, state.size**2, found])
+        return Observation(context, jnp.ones(num_arms, bool), arms)
+
+    def known_error(state: ModelsState) -> Key:
+        return key_at(state.clock.words, jnp.int32(-1))  # the same always
+
+    def rewards(key: Key, state: ModelsState, context: Array) -> Rewards:
+        gain = (0.3 + context[-1]) * jnp.sqrt(state.size) + state.skill @ context[:tasks]
+        return gaussian(key, gain - state.price * state.size, deviation)
+
+    def advance(state: ModelsState, arm: Array) -> ModelsState:
+        clock, key = tick(state.clock)
+        jump, new = jax.random.split(key)
+        price = jax.random.uniform(new, minval=0.2, maxval=1.2)
+        return state._replace(
+            price=jnp.where(jax.random.bernoulli(jump, hazard), price, state.price), clock=clock
+        )
+
+    spec = BanditSpec(num_arms, tasks + 1, None, (-2.0, 2.5), deviation, tasks + 2)
+    return Environment(spec, init, observe, rewards, advance)
+
+
+class ShopState(NamedTuple):
+    goods: Array  # (num_arms, arm_dim) float32
+    charm: Array  # (num_arms,) float32, what the features do not say
+    ids: Array  # (num_arms,) int32
+    fashion: Array  # (arm_dim,) float32
+    clock: Clock
+
+
+def shop(
+    *, num_arms: int = 60, arm_dim: int = 8, memory: float = 4000.0, turnover: float = 1 / 50
+) -> Environment:
+    """Goods that sell by their features; fashion changes, and goods are replaced one by one."""
+
+    def item(key: Key) -> tuple[Array, Array]:
+        goods_key, charm_key = jax.random.split(key)
+        flags = jax.random.bernoulli(goods_key, 0.35, (num_arms, arm_dim))
+        return flags.astype(jnp.float32), 0.4 * jax.random.normal(charm_key, (num_arms,))
+
+    def init(key: Key) -> ShopState:
+        goods_key, fashion_key, clock_key = jax.random.split(key, 3)
+        fashion = jax.random.normal(fashion_key, (arm_dim,))
+        ids = jnp.zeros(num_arms, jnp.int32)
+        return ShopState(*item(goods_key), ids, fashion, start_clock(clock_key))
+
+    def observe(key: Key, state: ShopState) -> Observation:
+        return Observation(jnp.zeros(0), jnp.ones(num_arms, bool), state.goods, state.ids)
+
+    def rewards(key: Key, state: ShopState, context: Array) -> Rewards:
+        return toss(key, jax.nn.sigmoid(0.8 * state.goods @ state.fashion + state.charm - 2.5))
+
+    def advance(state: ShopState, arm: Array) -> ShopState:
+        clock, key = tick(state.clock)
+        keys = jax.random.split(key, 4)
+        place = jax.random.randint(keys[0], (), 0, num_arms)
+        new = (jnp.arange(num_arms) == place) & jax.random.bernoulli(keys[1], turnover)
+        goods, charm = item(keys[2])
+        return ShopState(
+            jnp.where(new[:, None], goods, state.goods),
+            jnp.where(new, charm, state.charm),
+            state.ids + new,
+            wander(keys[3], state.fashion, memory),
+            clock,
+        )
+
+    spec = BanditSpec(num_arms, arm_dim=arm_dim, arms_change=True)
+    return Environment(spec, init, observe, rewards, advance)
+
+
 JUDGING: dict[str, Callable[[], Environment]] = {
     "pricing": pricing,
     "news": news,
@@ -765,4 +868,6 @@ JUDGING: dict[str, Callable[[], Environment]] = {
     "one_changes": one_changes,
     "noises": noises,
     "speeds": speeds,
+    "models": models,
+    "shop": shop,
 }

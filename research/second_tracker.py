@@ -28,7 +28,7 @@ FREE = [  # of a context
     *(f"epsilon_greedy(epsilon={e}, rate=0.1)" for e in (0.03, 0.1)),
     *("eff_raw_ucb(alpha=0.2)", "cusum_ucb(exploration=0.05)", "exp3_s(gamma=0.1)"),
 ]
-CONTEXTUAL = [
+CONTEXTUAL = [  # with a context or features of arms
     *(f"lin_ucb(alpha={alpha})" for alpha in (0.1, 0.3, 1.0)),
     *(f"d_lin_ucb(discount={d}, alpha={a})" for d in (0.98, 0.998, 0.9995) for a in (0.1, 0.4)),
     *(f"d_lin_ts(discount={d}, variance={v})" for d in (0.98, 0.998, 0.9995) for v in (0.01, 0.1)),
@@ -91,7 +91,8 @@ def rows(problem: Experiment, policies: list[str], rivals: bool) -> Iterator[str
         yield row(problem.title, policy, regret, first)
     if rivals:
         environment = build_environment(problem.environments[0][1])
-        tried = finals(problem, CONTEXTUAL if environment.spec.context_dim else FREE)
+        spec = environment.spec
+        tried = finals(problem, CONTEXTUAL if spec.context_dim or spec.arm_dim else FREE)
         best = min(tried, key=lambda policy: tried[policy].mean())
         yield row(problem.title, best, tried[best], first)
 
