@@ -5,26 +5,26 @@ from typing import Any
 import numpy as np
 
 from driftbandits.agents.packed_tickets import WORD
-from driftbandits.agents.programs import HEAD, Programs
-from driftbandits.core import BanditSpec
+from driftbandits.agents.programs import HEAD, Loops, Programs
 
 
 class CallBuffers:
     """Attributes:
-    to_act: words for `Programs.act`.
+    loops: the programs.
+    to_act: words for `Loops.act`.
     contexts, available: its rows.
-    to_learn: tables for `Programs.learn`.
+    to_learn: tables for `Loops.learn`.
     """
 
-    def __init__(self, programs: Programs, spec: BanditSpec, key_words: np.ndarray) -> None:
-        self._made_with = programs, spec, key_words
-        rows, dim = programs.rows, spec.context_dim
-        requests = 1 if programs.still else rows
+    def __init__(self, programs: Programs, loops: Loops, key_words: np.ndarray) -> None:
+        self._made_with = programs, loops, key_words
+        self.loops, spec = loops, programs.spec
+        requests, dim = 1 if programs.still else loops.rows, spec.context_dim
         self.to_act = np.zeros(HEAD + requests * (dim + spec.num_arms), WORD)
         self.to_act[2:HEAD] = key_words
         table = self.to_act[HEAD:].reshape(requests, -1)
         self.contexts, self.available = table[:, :dim].view(np.float32), table[:, dim:]
-        rows, columns = programs.rewarded
+        rows, columns = loops.rewarded
         self.to_learn = tuple(
             np.zeros((1 + rows, each.stop - each.start), WORD) for each in columns
         )

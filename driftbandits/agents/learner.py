@@ -19,7 +19,15 @@ from driftbandits.agents.growth import grown, rows_grown
 from driftbandits.agents.packed_state import Parts, with_new
 from driftbandits.agents.packed_tickets import Layout
 from driftbandits.agents.probabilities import DeferredProbabilities, Probabilities
-from driftbandits.agents.programs import REFUSED, USUAL, Programs, blank_state, programs_for
+from driftbandits.agents.programs import (
+    FEW,
+    REFUSED,
+    USUAL,
+    Loops,
+    Programs,
+    blank_state,
+    programs_for,
+)
 from driftbandits.agents.soundness import sum_to_one
 from driftbandits.core import BanditSpec, State
 from driftbandits.numerics.made_again import Made
@@ -91,12 +99,17 @@ class Learner:
         if build_policy(self._text, spec).sees_means:
             check.fail("policy", "one that does not need the true means", self._text)
         self.spec, self._programs = spec, programs_for(self._text, spec, self._folder)
-        self._buffers = CallBuffers(self._programs, spec, self._words)
-        self._no_features = np.zeros((spec.num_arms, spec.arm_dim), np.float32)
+        self._buffers = self._new_buffers(self._programs.few)
+        self._buffers_for_many: CallBuffers | None = None
+        self._batches_are_large = False
+        self._no_features = no_features(spec)
         self._probabilities = partial(state_probabilities, self._programs, self._text)
         self._last_deferred: DeferredProbabilities | None = None
         nothing = np.zeros(0)
         self._last_shared: tuple[Parts, np.ndarray, np.ndarray] = (), nothing, nothing
+
+    def _new_buffers(self, loops: Loops) -> CallBuffers:
+        return CallBuffers(self._programs, loops, self._words)
 
     @property
     def ticket_width(self) -> int:
@@ -131,12 +144,13 @@ class Learner:
         `arms` are the features of the arms, (num_arms, arm_dim). All of them or, with
         DivergenceError, none.
         """
-        before = self.checkpoint()
+        before, rows = self.checkpoint(), self._programs.few.rows
+        given = self._buffers if made else self._buffers_for(len(available), rows)
         try:
             return joined(
                 [
-                    self._act(contexts[rows], available[rows], part_of(made, rows), arms)
-                    for rows in self._calls(available)
+                    self._act(given, contexts[part], available[part], part_of(made, part), arms)
+                    for part in self._calls(available, given.loops.rows)
                 ]
             )
         except DivergenceError:
@@ -155,14 +169,14 @@ class Learner:
         Where deciding changes nothing, they are computed when they are read.
         """
         if self._programs.still and self._programs.state.nbytes > DEFERRED_BYTES:
-            acts = self._act(context[None], available[None], None, None)
+            acts = self._act(self._buffers, context[None], available[None], None, None)
             return Act(int(acts.arms[0]), acts.probabilities[0, :count].copy(), acts.tickets[0])
         before, given = self._parts, self._buffers
         given.to_act[0], given.to_act[1] = self.decisions, 1
         if self.spec.context_dim:
             given.contexts[0] = context
         given.available[0] = available
-        new, table, laws = self._programs.act(before, given.to_act, None, self._features(arms))
+        new, table, laws = given.loops.act(before, given.to_act, None, self._features(arms))
         row = np.asarray(table)[0].copy()
         arm = row[0].item()
         if arm >= len(available):  # REFUSED, as a word
@@ -183,7 +197,8 @@ class Learner:
 
     def _features(self, arms: np.ndarray | None) -> np.ndarray | None:
         """The features of the arms as a program takes them: zeros if they are not known."""
-        return None if not self.spec.arm_dim else self._no_features if arms is None else arms
+        known = arms is not None and self.spec.arm_dim > 0
+        return arms if known else self._no_features
 
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(self._parts, self.decisions)
@@ -231,22 +246,35 @@ class Learner:
         own = acts.probabilities[np.arange(len(acts.arms)), made.arm]
         return own != made.probability
 
-    def _calls(self, available: np.ndarray) -> Iterator[slice]:
+    def _buffers_for(self, count: int, rows: int) -> CallBuffers:
+        """The buffers for a batch of which a call for few takes so many rows."""
+        programs = self._programs
+        if count <= rows or rows >= FEW:
+            return self._buffers
+        self._batches_are_large = True
+        if not programs.many_is_ready.is_set():
+            return self._buffers
+        if self._buffers_for_many is None:
+            self._buffers_for_many = self._new_buffers(programs.many)
+        return self._buffers_for_many
+
+    def _calls(self, available: np.ndarray, rows: int) -> Iterator[slice]:
         """Splits rows into calls: not too many, and one mask where they share probabilities."""
-        ends = set(range(0, len(available), self._programs.rows)) | {len(available)}
+        ends = set(range(0, len(available), rows)) | {len(available)}
         if self._programs.still and (available != available[0]).any():
             ends |= set(np.flatnonzero(np.any(available[1:] != available[:-1], axis=1)) + 1)
         return (slice(first, last) for first, last in pairwise(sorted(ends)))
 
     def _act(
         self,
+        given: CallBuffers,
         contexts: np.ndarray,
         available: np.ndarray,
         made: Made | None,
         arms: np.ndarray | None,
     ) -> Acts:
         shared = self._shared_probabilities(available[0]) if self._programs.still else None
-        rows, laws = self._decided(contexts, available, made, arms)
+        rows, laws = self._decided(given, contexts, available, made, arms)
         if laws is None:
             assert shared is not None
             laws = np.broadcast_to(shared, (len(rows), len(shared)))
@@ -262,20 +290,21 @@ class Learner:
 
     def _decided(
         self,
+        given: CallBuffers,
         contexts: np.ndarray,
         available: np.ndarray,
         made: Made | None,
         arms: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns arms and tickets, and probabilities if they are not those of the state."""
-        given, count = self._buffers, len(available)
+        count = len(available)
         given.to_act[:2] = self.decisions, count
         if self.spec.context_dim:
             given.contexts[:count] = contexts
         given.available[:count] = available[:1] if self._programs.still else available
-        again = made and padded(made, self._programs.rows)
+        again = made and padded(made, given.loops.rows)
         features = self._features(arms)
-        new, table, laws = self._programs.act(self._parts, given.to_act, again, features)
+        new, table, laws = given.loops.act(self._parts, given.to_act, again, features)
         rows: np.ndarray = np.asarray(table)[:count]
         if laws and (rows[:, 0].view(np.int32) == REFUSED).any():
             raise DivergenceError(cannot_decide(self._text))
@@ -290,12 +319,14 @@ class Learner:
         """
         before = self.checkpoint()
         refused: list[int] = []
-        rows = self._programs.rewarded.rows
+        given = self._buffers_for(len(rewards), self._programs.few.rewarded.rows)
+        rows = given.loops.rewarded.rows
         for first in range(0, len(rewards), rows):
             part = slice(first, first + rows)
-            if not self._learn(tickets[part], rewards[part]):
+            given.set_rewards(rewards[part], tickets[part])
+            if not self._learn_from(given):
                 places = range(first, first + len(rewards[part]))
-                refused += [i for i in places if not self._learn(tickets[[i]], rewards[[i]])]
+                refused += [i for i in places if not self.learn_once(tickets[i], rewards[i])]
         if refused and whole:
             self.go_back(before)
         return refused
@@ -303,16 +334,11 @@ class Learner:
     def learn_once(self, ticket: np.ndarray, reward: float) -> bool:
         """Learns one reward; returns whether it did, or refused it."""
         self._buffers.set_reward(reward, ticket)
-        return self._learn_given()
+        return self._learn_from(self._buffers)
 
-    def _learn(self, tickets: np.ndarray, rewards: np.ndarray) -> bool:
-        """Learns all or none; returns whether it did."""
-        self._buffers.set_rewards(rewards, tickets)
-        return self._learn_given()
-
-    def _learn_given(self) -> bool:
-        """Learns what is in the buffer: all or none."""
-        new, size = self._programs.learn(self._parts, self._buffers.to_learn)
+    def _learn_from(self, given: CallBuffers) -> bool:
+        """Learns what is in the buffers: all or none."""
+        new, size = given.loops.learn(self._parts, given.to_learn)
         largest = np.asarray(size).item()  # float(size) takes longer than many a program
         parts = with_new(self._parts, self._programs.new_by_learn, new)
         if largest > USUAL and not self._is_usable(parts, largest):
@@ -329,20 +355,32 @@ class Learner:
             return sum_to_one(np.asarray(self._programs.probabilities(parts, everyone)))
         if not self.spec.context_dim and not self.spec.arm_dim:
             return True
-        given = CallBuffers(self._programs, self.spec, np.zeros_like(self._words))
+        programs = self._programs
+        given = CallBuffers(programs, programs.few, np.zeros_like(self._words))
         given.to_act[1] = 1
         given.available[0] = everyone
-        _, table, _ = self._programs.act(parts, given.to_act, None, self._features(None))
+        _, table, _ = given.loops.act(parts, given.to_act, None, self._features(None))
         return bool(np.asarray(table)[:1, 0].view(np.int32)[0] != REFUSED)
 
     def warm_up(self) -> None:
-        """Compiles all programs by running them without decisions and rewards."""
-        given = self._buffers
-        given.to_act[1] = given.rewarded[0] = 0
-        self._programs.act(self._parts, given.to_act, None, self._features(None))
-        self._programs.learn(self._parts, given.to_learn)
+        """Compiles what every agent needs."""
+        run_empty(self._buffers, self._parts, self._features(None))
         if self._programs.still:
             self._programs.probabilities(self._parts, np.ones(self.spec.num_arms, bool))
+
+    @property
+    def lacks_programs(self) -> bool:
+        """Whether there were large batches, whose programs are not compiled."""
+        return self._batches_are_large and not self._programs.many_is_ready.is_set()
+
+    def compile_for_many(self) -> None:
+        """Compiles what makes large batches quicker; another thread may decide meanwhile."""
+        programs = self._programs
+        given = CallBuffers(programs, programs.many, self._words)
+        with jax.default_device(agents_device()):
+            fresh = bound(programs.init(self._start))
+        run_empty(given, fresh, no_features(programs.spec))
+        programs.many_is_ready.set()
 
     def rehearse(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Tries a few decisions and rewards, returns what came of them, and goes back."""
@@ -384,6 +422,18 @@ class Learner:
     def _set(self, state: State) -> None:
         parts = self._programs.state.from_host(state)
         self._parts = jax.device_put(parts, agents_device(), may_alias=False)
+
+
+def no_features(spec: BanditSpec) -> np.ndarray | None:
+    """The features of the arms as a program takes them, where they are not known."""
+    return np.zeros((spec.num_arms, spec.arm_dim), np.float32) if spec.arm_dim else None
+
+
+def run_empty(given: CallBuffers, parts: Parts, features: np.ndarray | None) -> None:
+    """Runs the loops without decisions and rewards."""
+    given.to_act[1] = given.rewarded[0] = 0
+    given.loops.act(parts, given.to_act, None, features)
+    given.loops.learn(parts, given.to_learn)
 
 
 def state_probabilities(

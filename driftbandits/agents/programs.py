@@ -7,8 +7,9 @@ arrays, as each costs time, and short ones (`packed_state` says why).
 """
 
 import math
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +50,8 @@ from driftbandits.simulation.program_names import Name, agent_name
 FEWEST, MOST = 4, 64  # decisions or rewards in one call of a program
 LONG, FEWEST_OF_LONG = 8192, 16  # words, and rows, of a table that is large anyway
 MOST_TABLES = 2  # of rewards and tickets, side by side
+MANY = 256  # decisions or rewards in one call for large batches
+FEW = 32  # with fewer in a call, large batches may have a program of their own
 HEAD = 4  # words before those of the decisions
 KEPT = 16  # sets of programs that are ready for the next agent, though none may use them now
 REFUSED = -1  # in place of an arm
@@ -63,21 +66,31 @@ class RewardTables(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Programs:
-    """The programs of a policy; `acting` and `learning` describe their inputs and outputs."""
+class Loops:
+    """The loops over decisions and rewards; `acting` and `learning` describe inputs and outputs."""
 
-    init: Callable[..., Parts]
     act: Callable[..., tuple[Parts, Array, tuple[Array, ...]]]
-    probabilities: Callable[[Parts, np.ndarray], Array]  # if `still`
     learn: Callable[..., tuple[Parts, Array]]
     rows: int  # decisions in one call
     rewarded: RewardTables  # what `learn` takes
+
+
+@dataclass(frozen=True, eq=False)
+class Programs:
+    """The programs of a policy."""
+
+    spec: BanditSpec
+    init: Callable[..., Parts]
+    few: Loops
+    many: Loops  # the same results, in fewer calls; compiled only where large batches are usual
+    probabilities: Callable[[Parts, np.ndarray], Array]  # if `still`
     state: StateLayout
     ticket: Layout
     new_by_act: list[int]  # the places of the parts of the state that it gives
     new_by_learn: list[int]
     still: bool  # deciding changes nothing, so that several decisions have the same probabilities
     weighs: bool  # rewards are divided by the probability that their arm was drawn with
+    many_is_ready: threading.Event = field(default_factory=threading.Event)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Programs":
         return self
@@ -119,14 +132,19 @@ def new_programs(policy: Policy, spec: BanditSpec, compile_it: Compile) -> Progr
     state, ticket = StateLayout(blank_state(policy), seen.new_by_act), layout_of(seen.ticket)
     new_by_act, new_by_learn = state.places(seen.new_by_act), state.places(seen.new_by_learn)
     still = spec.context_dim == 0 and spec.arm_dim == 0 and not new_by_act
-    rewarded = reward_tables(state, ticket)
+
+    def loops(name: str, rows: int, rewarded: RewardTables) -> Loops:
+        act = acting(policy, spec, state, ticket, new_by_act, still, rows)
+        learn = learning(policy, state, ticket, new_by_learn)
+        act.__name__, learn.__name__ = f"act_{name}", f"learn_{name}"  # by which they are kept
+        return Loops(compile_it(act), compile_it(learn), rows, rewarded)
+
     return Programs(
+        spec=spec,
         init=compile_it(starting(policy, state)),
-        act=compile_it(acting(policy, spec, state, ticket, new_by_act, still)),
+        few=loops("few", rows_together(spec, ticket, still), reward_tables(state, ticket)),
+        many=loops("many", MANY, RewardTables(MANY, [slice(0, 1 + ticket.width)])),
         probabilities=compile_it(integrating(policy, spec, state)),
-        learn=compile_it(learning(policy, state, ticket, new_by_learn)),
-        rows=rows_together(spec, ticket, still),
-        rewarded=rewarded,
         state=state,
         ticket=ticket,
         new_by_act=new_by_act,
@@ -220,8 +238,9 @@ def acting(
     ticket: Layout,
     new_by_act: list[int],
     still: bool,
+    rows: int,
 ) -> Callable[..., tuple[Parts, Array, tuple[Array, ...]]]:
-    """The loop over decisions.
+    """The loop over decisions, up to `rows` of them.
 
     Takes words: the number of the first decision, how many there are, the random key (2), and for
     each its context and which arms are available, or for all of them if they share probabilities;
@@ -254,7 +273,7 @@ def acting(
                 laws = (laws[0].at[i].set(probabilities),)
             return state, table.at[i].set(pack((arm, own))), laws
 
-        rows, state = rows_together(spec, ticket, still), layout.unpack(parts)
+        state = layout.unpack(parts)
         table = jnp.zeros((rows, 1 + ticket.width), WORD)
         laws = () if still else (jnp.zeros((rows, spec.num_arms)),)
         after, table, laws = jax.lax.fori_loop(0, count, decide, (state, table, laws))

@@ -1,11 +1,13 @@
 """Work beside the engine, on other threads, so that no bandit waits for it."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from driftbandits.agents.learner import Learner
 from driftbandits.service.engine.correcting import Rebuilder
 from driftbandits.service.engine.lease_keeper import LeaseKeeper
 from driftbandits.service.engine.live_bandit import LiveBandit
@@ -15,6 +17,8 @@ from driftbandits.service.engine.snapshot_writer import SnapshotWriter
 from driftbandits.service.engine.worker import Worker
 from driftbandits.service.metrics import Metrics
 from driftbandits.service.store.store import Store
+
+log = logging.getLogger("driftbandits.service")
 
 LAST_WAIT = 10.0  # seconds, when the engine stops
 
@@ -31,10 +35,25 @@ class Background:
         self.snapshots = SnapshotWriter(store, metrics, self._threads)
         self.leases = LeaseKeeper(store, worker, self.reviver, report)
         self.deleter = LogDeleter(store)
+        self._compiling: set[Learner] = set()
 
     def start(self, live_bandits: Mapping[str, LiveBandit], is_well: Callable[[], bool]) -> None:
         self.leases.start(live_bandits, is_well)
         self.deleter.start()
+
+    def compile_soon(self, learner: Learner) -> None:
+        """Compiles what makes the large batches of a bandit quicker."""
+        if learner not in self._compiling:
+            self._compiling.add(learner)
+            self._threads.submit(self._compile, learner)
+
+    def _compile(self, learner: Learner) -> None:
+        try:
+            learner.compile_for_many()
+        except Exception:
+            log.exception("large batches stay slower")
+        else:
+            self._compiling.discard(learner)
 
     def stop(self, live_bandits: Mapping[str, LiveBandit]) -> None:
         """Writes the last snapshots of the bandits and releases them."""

@@ -250,6 +250,9 @@ class Engine:
         many = sum(len(each.entry.events) for each in group) >= WORTH_A_THREAD
         more = bool(self._turns) or not self._inbox.empty()
         self._committer.write(group, in_background=many and more)
+        for work in taken:
+            if work.live.book.learner.lacks_programs:
+                self._background.compile_soon(work.live.book.learner)
         due = [work.live for work in taken if self._background.snapshots.is_due(work.live)]
         if due:
             self._finish()

@@ -312,3 +312,24 @@ def test_a_negative_zero_is_learned_as_it_is_replayed() -> None:
         agent.reward("x", zero, now=0)
     states = [agent._book.learner.state() for agent in agents]
     assert all(np.array_equal(a.tobytes(), states[1][p].tobytes()) for p, a in states[0].items())
+
+
+def test_large_batches_get_their_programs_in_the_background(store: Store) -> None:
+    store.create_bandit("news", CONFIG | {"policy": "tracker"})
+
+    async def story(engine: Engine) -> None:
+        def batch(name: str) -> Decide:
+            return Decide([Request(id=f"{name} {n}") for n in range(60)])
+
+        await engine.submit("news", batch("first"))
+        learner = engine.live_bandits["news"].book.learner
+        assert learner.lacks_programs
+        for _ in range(600):
+            if not learner.lacks_programs:
+                break
+            await asyncio.sleep(0.1)
+        assert not learner.lacks_programs
+        await engine.submit("news", batch("second"))
+        assert learner._buffers_for_many is not None
+
+    play(store, story)
