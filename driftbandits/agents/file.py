@@ -29,6 +29,7 @@ from driftbandits.agents.file_checks import (
 )
 from driftbandits.agents.file_rows import FileRows, load_rows, rows_of
 from driftbandits.agents.learner import state_shapes, wanted_shapes
+from driftbandits.agents.old_policies import SAME_SINCE, as_it_was
 from driftbandits.agents.old_state_paths import renamed
 from driftbandits.agents.reward_verdicts import PastDecision
 from driftbandits.agents.segments import Read, load_segments
@@ -112,6 +113,8 @@ def restored(
     about, arrays = contents
     check_about(about, arrays["slots"])
     check_decisions(about, arrays["laws"])
+    if version < SAME_SINCE:
+        about = {**about, "policy": as_it_was(about["policy"])}
     settings = checked_settings(settings_of(about))
     paths = [path for path in arrays if path.startswith("state")]
     state = {path.removeprefix("state"): arrays[path] for path in paths}

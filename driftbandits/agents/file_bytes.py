@@ -16,7 +16,7 @@ from driftbandits.agents.array_file import read_arrays, write_arrays
 from driftbandits.agents.file_changes import Contents
 from driftbandits.error_text import first_line
 
-VERSION = 4
+VERSION = 5
 # What reading wrong contents may raise.
 WRONG = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, EOFError,

@@ -87,8 +87,8 @@ def test_a_file_that_was_cut_off_is_refused(agent: Agent, tmp_path: Path, left: 
 
 
 def test_a_newer_version_is_refused(agent: Agent) -> None:
-    newer = to_bytes(agent._book).replace(b"agent 4 ", b"agent 27 ", 1)
-    message = r"of version 4 or older \(install a newer driftbandits to read it\), got 'version 27'"
+    newer = to_bytes(agent._book).replace(b"agent 5 ", b"agent 27 ", 1)
+    message = r"of version 5 or older \(install a newer driftbandits to read it\), got 'version 27'"
     with pytest.raises(InputError, match=message):
         from_bytes(newer)
 

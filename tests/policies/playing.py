@@ -56,11 +56,11 @@ def compiled_game(name: str, spec: BanditSpec, probabilities: bool) -> Callable:
     policy = build_policy(name, spec)
 
     @jax.jit
-    def play_all(rewards: Any, masks: Any, contexts: Any, limit: Any) -> Game:
+    def play_all(rewards: Any, masks: Any, contexts: Any, arms: Any, limit: Any) -> Game:
         def step(carry: Any, now: Any) -> tuple[Any, Game]:
             state, last, streak = carry
-            key, payoffs, available, context = now
-            decision, after = policy.act(key, state, Observation(context, available))
+            key, payoffs, available, context, *described = now
+            decision, after = policy.act(key, state, Observation(context, available, *described))
             streak = jnp.where(decision.arm == last, streak + 1, 1)
             reward = jnp.where(streak > limit, 0, payoffs[decision.arm])
             learned = policy.learn(after, decision.ticket, reward)
@@ -69,7 +69,8 @@ def compiled_game(name: str, spec: BanditSpec, probabilities: bool) -> Callable:
             return (learned, decision.arm, streak), Game(state, decision, reward)
 
         start = policy.init(KEY), jnp.int32(-1), jnp.int32(0)
-        return jax.lax.scan(step, start, (KEYS[: len(rewards)], rewards, masks, contexts))[1]
+        steps = KEYS[: len(rewards)], rewards, masks, contexts
+        return jax.lax.scan(step, start, steps if arms is None else (*steps, arms))[1]
 
     return play_all
 
@@ -81,10 +82,13 @@ def play(
     masks: Array,
     contexts: Array | None = None,
     *,
+    arms: Array | None = None,
     limit: int = STEPS,
     probabilities: bool = True,
 ) -> Game:
     """A policy where arm k pays rewards[t, k] in step t, but nothing after `limit` pulls in a row.
+
+    `arms` are their features in every step.
 
     As many steps as there are rewards. Probabilities that are integrals take long; without them,
     `decide_again` has those of single steps.
@@ -92,7 +96,7 @@ def play(
     steps = len(rewards)
     contexts = np.zeros((STEPS, 0), np.float32) if contexts is None else contexts
     play_all = compiled_game(name, spec, probabilities)
-    game = play_all(rewards, masks[:steps], contexts[:steps], np.int32(limit))
+    game = play_all(rewards, masks[:steps], contexts[:steps], arms, np.int32(limit))
     return jax.tree.map(as_numpy, game)
 
 

@@ -42,9 +42,11 @@ def advise(
     )
 
 
-def mixed(advice: list[Advice], gate: Gate, reward_variance: Array) -> Array:
+def mixed(
+    advice: list[Advice], gate: Gate, reward_variance: Array, head_start: float | None = None
+) -> Array:
     """The arms' probabilities: those of one track or the other, as the gate decides."""
     if len(advice) == 1:
         return advice[0].probabilities
-    second = chance_of_second(gate, reward_variance)
+    second = chance_of_second(gate, reward_variance, head_start)
     return (1 - second) * advice[0].probabilities + second * advice[1].probabilities

@@ -23,11 +23,18 @@ def new_gate() -> Gate:
     return Gate(jnp.zeros(2), jnp.zeros(2), jnp.zeros(()))
 
 
-def chance_of_second(gate: Gate, reward_variance: Array) -> Array:
-    """The probability that the second track pays more."""
+def chance_of_second(gate: Gate, reward_variance: Array, head_start: float | None = None) -> Array:
+    """The probability that the second track pays more.
+
+    With a head start of the first, in deviations of what the second has paid, it must pay more by
+    that much.
+    """
     noise = (gate.squares + 2 * DOUBT * reward_variance) / (jnp.sum(gate.followed) + 2 * DOUBT)
     deviation = jnp.sqrt(noise * jnp.sum(1 / (gate.followed + DOUBT)))
-    return ndtr((gate.mean[1] - gate.mean[0]) / deviation)
+    ahead = gate.mean[1] - gate.mean[0]
+    if head_start is not None:
+        ahead -= head_start * jnp.sqrt(noise / (gate.followed[1] + DOUBT))
+    return ndtr(ahead / deviation)
 
 
 def update_gate(gate: Gate, follows: Array, reward: Array, judges: Array) -> Gate:

@@ -35,27 +35,44 @@ not drift, about one run in a hundred stays with the second-best arm for a long 
 """
 
 from functools import partial
+from typing import NamedTuple
 
 from jax import Array
 
 from driftbandits import check
 from driftbandits.core import BanditSpec, Decision, Key, Observation, Policy
 from driftbandits.policies.tracker import step, tracks
+from driftbandits.policies.tracker.assumptions import Assumptions, tracks_of
 from driftbandits.policies.tracker.fourier import random_waves
+from driftbandits.policies.tracker.history import new_history
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_state
 from driftbandits.policies.tracker.streaks import without_streak
-from driftbandits.policies.tracker.tracks import Constants, Learning
+from driftbandits.policies.tracker.tracks import Learning
 
 WIDEST_FULL = 32  # context numbers with full covariances, by default
 FIRST_PULLS, FIRST_PULLS_WITH_CONTEXT = 2, 8
-WAVE_DRIFTS = (0.0, 1e-3)
-WAVE_PRIOR = 1.0
 WAVE_LENGTH = 1.5  # in root mean squares of the context
+STREAK_DOUBT = 2.0
+HEAD_START = 2.0  # of the first track before the one of the history, in deviations
+
+
+class Defaults(NamedTuple):
+    """Settings whose defaults depend on the version and on the problem."""
+
+    doubt: float
+    slow_slopes: tuple[float, ...]
+    history: int
+
+
+FIRST_VERSION = Defaults(doubt=2.0, slow_slopes=(), history=0)
+WITHOUT_CONTEXT = Defaults(doubt=100.0, slow_slopes=(), history=6)
+WITH_CONTEXT = Defaults(doubt=2.0, slow_slopes=(1e-5, 1e-4, 1e-3), history=0)
 
 
 def tracker(
     spec: BanditSpec,
     *,
+    version: int = 2,
     drifts: tuple[float, ...] = (0.0, 1e-5, 1e-4, 1e-3, 1e-2),
     share: float = 1e-4,
     prior: float = 1.5,
@@ -65,43 +82,55 @@ def tracker(
     growth: float = 1.0,
     first_pulls: int | None = None,
     memory: float = 0.999,
-    doubt: float = 2.0,
+    doubt: float | None = None,
     effect: float = 0.01,
     randomness: float = 0.1,
     waves: int = 16,
+    history: int | None = None,
     covariance: str | None = None,
-    slow_slopes: tuple[float, ...] = (),
+    slow_slopes: tuple[float, ...] | None = None,
     hazard: float = 0.0,
 ) -> Policy:
     """Kalman filters from static to fast, weighted by their predictions, and one optimistic index.
 
     Args:
+        version: 1 is the tracker of driftbandits 0.15 and before: it knows no history and no
+            features of arms, and has other defaults.
         drifts: q_j, the variance per step that each expert assumes, in units of the noise. The
             belief in each is half of that in the one before.
         share: Probability per reward that another expert becomes the right one.
         prior: Variance of an arm's level, in units of the noise.
-        slope_prior: Variance of the slopes of the context.
+        slope_prior: Variance of the slopes of the context, and of the coefficients of features.
         slope_speed: How much faster slopes drift than levels.
         width: Squared width of the optimism before it grows; 1 is one standard deviation.
         growth: How much the squared width grows with the logarithm of how little is known of an arm
             beside the others.
         first_pulls: Pulls of each arm at the start; by default 2, or 8 with a context.
         memory: Share of the squared errors that stays at each reward; they estimate the noise.
-        doubt: Number of rewards that the variance of all rewards counts for in the noise.
+        doubt: Number of rewards that the variance of all rewards counts for in the noise; by
+            default 100, or 2 with a context.
         effect: Prior probability that the length of a streak has an effect; 0 means never.
         randomness: Scale of the gaps, in widths; 0 always pulls the arm with the highest index.
         waves: Fourier features of the context in the second bank; 0 leaves it out.
+        history: Without a context, units of a random network that sees what was pulled and paid
+            before, in the second bank; by default 6, and 0 leaves it out.
         covariance: `full`, or `diagonal` to store only the variances of an arm's coefficients; by
             default full up to 32 context numbers.
         slow_slopes: With a context, drifts of further experts, whose slopes drift no faster than
-            their levels.
+            their levels; by default 1e-5, 1e-4 and 1e-3.
         hazard: Probability per step that an arm which nobody pulls changes to one like the others;
             with 0, arms drift but do not change.
     """
+    describes = spec.arm_dim > 0 and version > 1
+    usual = usual_settings(spec, version)
+    doubt = usual.doubt if doubt is None else doubt
+    history = usual.history if history is None else history
+    slow_slopes = usual.slow_slopes if slow_slopes is None else slow_slopes
     check.not_negative(randomness=randomness, width=width, growth=growth)
     check.positive(prior=prior, slope_prior=slope_prior, slope_speed=slope_speed, doubt=doubt)
     check.probability(share=share, memory=memory, effect=effect, hazard=hazard)
     check.integer(waves=waves, at_least=0)
+    check.integer(history=history, at_least=0)
     if first_pulls is None:
         first_pulls = FIRST_PULLS_WITH_CONTEXT if spec.context_dim else FIRST_PULLS
     check.integer(first_pulls=first_pulls)
@@ -112,39 +141,52 @@ def tracker(
         covariance = "full" if spec.context_dim <= WIDEST_FULL else "diagonal"
     check.known("covariance", covariance, ("full", "diagonal"))
     scale_of_gaps, change = randomness or None, hazard or None
-    waves = waves if spec.context_dim else 0
-    constants = constants_of_tracks(
-        (drifts, WAVE_DRIFTS),
-        context_dim=spec.context_dim,
-        more_features=waves,
+    waves = waves if spec.context_dim and not describes else 0
+    units = 0 if spec.context_dim or describes else history
+    assumed = Assumptions(
+        drifts=drifts,
+        slow_slopes=tuple(slow_slopes) if spec.context_dim else (),
         prior=prior,
         slope_prior=slope_prior,
         slope_speed=slope_speed,
-        steady=tuple(slow_slopes) if spec.context_dim else (),
-        learning=Learning(share=share, memory=memory, doubt=doubt, width=width, growth=growth),
         diagonal=covariance == "diagonal",
+        learning=Learning(
+            share=share,
+            memory=memory,
+            doubt=doubt,
+            width=width,
+            growth=growth,
+            streak_doubt=doubt if version == 1 else STREAK_DOUBT,
+        ),
     )
+    constants = tracks_of(assumed, spec, waves=waves, units=units, describes=describes)
 
     def init(key: Key) -> TrackerState:
-        features = random_waves(key, waves, spec.context_dim, WAVE_LENGTH)
         return start_state(
-            constants, features, spec.num_arms, spec.context_dim, watches=change is not None
+            constants,
+            random_waves(key, waves, spec.context_dim, WAVE_LENGTH),
+            spec.num_arms,
+            spec.context_dim,
+            arm_dim=spec.arm_dim if describes else 0,
+            history=new_history(key, units, spec.num_arms) if units else None,
+            watches=change is not None or units > 0,
         )
 
     def act(
         key: Key, state: TrackerState, observation: Observation
     ) -> tuple[Decision, TrackerState]:
-        state, scaled = step.see_context(state, observation.context)
+        state, features = step.observe(state, observation)
         return step.decide(
             key,
             state,
             constants,
-            step.features_of(state, scaled),
+            features,
             observation.available,
             first_pulls=first_pulls,
             effect_prior=effect,
             randomness=scale_of_gaps,
             hazard=change,
+            head_start=HEAD_START if units else None,
         )
 
     def learn(state: TrackerState, ticket: TrackerTicket, reward: Array) -> TrackerState:
@@ -159,44 +201,16 @@ def tracker(
     return Policy(init, act, learn, forget=forget)
 
 
+def usual_settings(spec: BanditSpec, version: int) -> Defaults:
+    check.integer(version=version, at_least=1, at_most=2)
+    if version == 1:
+        return FIRST_VERSION
+    return WITH_CONTEXT if spec.context_dim else WITHOUT_CONTEXT
+
+
 def check_drifts(**drifts: tuple[float, ...]) -> None:
     for name, values in drifts.items():
         if not isinstance(values, list | tuple) or not values:
             check.fail(name, "a list of at least one number", values)
         for value in values:
             check.not_negative(**{name: value})
-
-
-def constants_of_tracks(
-    drifts: tuple[tuple[float, ...], tuple[float, ...]],
-    *,
-    context_dim: int,
-    more_features: int,
-    prior: float,
-    slope_prior: float,
-    slope_speed: float,
-    learning: Learning,
-    steady: tuple[float, ...] = (),
-    diagonal: bool = False,
-) -> list[Constants]:
-    """The constants of the track of the context and, with more features, of the second track.
-
-    Args:
-        drifts: Drifts of the experts of each track.
-        context_dim: Number of slopes, which come before the level.
-        more_features: Features before the context in the second track.
-        prior: Variance of a level.
-        slope_prior: Variance of a slope.
-        slope_speed: How much faster slopes drift than levels.
-        learning: How both tracks learn.
-        steady: Drifts of further experts of the first track, with slopes as slow as levels.
-        diagonal: Whether both store only variances.
-    """
-    first, second = drifts
-    speeds, priors = [slope_speed] * context_dim + [1.0], [slope_prior] * context_dim + [prior]
-    build = partial(tracks.constants, learning=learning, diagonal=diagonal)
-    found = [build(first, speeds=speeds, prior=priors, steady=steady)]
-    if more_features:
-        speeds, priors = [1.0] * more_features + speeds, [WAVE_PRIOR] * more_features + priors
-        found.append(build(second, speeds=speeds, prior=priors))
-    return found

@@ -8,10 +8,11 @@ from jax import Array
 from driftbandits.policies.tracker import tracks
 from driftbandits.policies.tracker.fourier import Waves
 from driftbandits.policies.tracker.gate import Gate, new_gate
+from driftbandits.policies.tracker.history import History
 from driftbandits.policies.tracker.seen_contexts import SeenContexts, no_contexts
 from driftbandits.policies.tracker.seen_rewards import SeenRewards, no_rewards
 from driftbandits.policies.tracker.streaks import Effect, Streaks, no_streaks
-from driftbandits.policies.tracker.tracks import Constants, Track
+from driftbandits.policies.tracker.tracks import Constants, Features, Track
 
 
 class TrackerState(NamedTuple):
@@ -25,11 +26,13 @@ class TrackerState(NamedTuple):
     time: Array  # () int32, decisions
     last_reward_time: Array  # () int32, decisions when the last reward was learned
     restart_time: Array  # () int32, decisions at the last restart
-    last_pull_time: Array | None  # (num_arms,) int32, if arms may change unseen
+    last_pull_time: Array | None  # (num_arms,) int32, where it matters
+    history: History | None = None
+    arm_scales: SeenContexts | None = None  # of the features of the arms
 
 
 class TrackerTicket(NamedTuple):
-    features: tuple[Array, ...]  # of each track
+    features: tuple[Features, ...]  # of the arm, for each track
     arm: Array  # () int32
     effect: Effect  # of the streak
     repeats: Array  # () bool, whether the arm was the last one pulled
@@ -43,6 +46,9 @@ def start_state(
     waves: Waves,
     num_arms: int,
     context_dim: int,
+    *,
+    arm_dim: int = 0,
+    history: History | None = None,
     watches: bool = False,
 ) -> TrackerState:
     return TrackerState(
@@ -57,6 +63,8 @@ def start_state(
         last_reward_time=jnp.int32(0),
         restart_time=jnp.int32(0),
         last_pull_time=jnp.zeros(num_arms, jnp.int32) if watches else None,
+        history=history,
+        arm_scales=no_contexts(arm_dim) if arm_dim else None,
     )
 
 

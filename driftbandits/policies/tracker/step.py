@@ -4,13 +4,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from driftbandits.core import Decision, Key
+from driftbandits.core import Decision, Key, Observation
 from driftbandits.numerics.arms import count_pull, draw, greedy_probabilities
+from driftbandits.numerics.shown import shown
 from driftbandits.policies.tracker import streaks, tracks
 from driftbandits.policies.tracker.advice import advise, mixed
 from driftbandits.policies.tracker.fourier import wave_features
 from driftbandits.policies.tracker.gate import update_gate
-from driftbandits.policies.tracker.seen_contexts import add_context
+from driftbandits.policies.tracker.history import History, history_features, moved_on
+from driftbandits.policies.tracker.history import add_reward as add_reward_to
+from driftbandits.policies.tracker.outliers import FAR, within_float32
+from driftbandits.policies.tracker.seen_contexts import add_context, root_mean_square
 from driftbandits.policies.tracker.seen_rewards import (
     SeenRewards,
     Taken,
@@ -19,36 +23,72 @@ from driftbandits.policies.tracker.seen_rewards import (
 )
 from driftbandits.policies.tracker.state import TrackerState, TrackerTicket, start_again
 from driftbandits.policies.tracker.streaks import Streaks
-from driftbandits.policies.tracker.tracks import Changed, Constants, Forecast, Track
+from driftbandits.policies.tracker.tracks import (
+    Changed,
+    Constants,
+    Features,
+    Forecast,
+    Track,
+)
+
+
+def observe(
+    state: TrackerState, observation: Observation
+) -> tuple[TrackerState, tuple[Features, ...]]:
+    """Begins a decision; returns the features of each track."""
+    state, scaled = see_context(state, observation.context)
+    linear = jnp.append(scaled, 1.0)
+    if state.arm_scales is not None:
+        state, arms = see_arms(state, observation)
+        described = jnp.concatenate([arms, jnp.ones_like(arms[:, :1])], axis=1)
+        shared = (described[:, :, None] * linear).reshape(len(arms), -1)
+        return state, (Features(linear, shared), Features(None, shared))
+    if state.history is not None:
+        history = moved_on(state.history, state.streaks)
+        state = state._replace(history=history)
+        own = history_features(history, state.streaks, state.last_pull_time, state.time)
+        return state, (Features(linear), Features(own))
+    if not state.waves.phases.size:
+        return state, (Features(linear),)
+    waves = jnp.append(wave_features(state.waves, scaled), linear)
+    return state, (Features(linear), Features(waves))
 
 
 def see_context(state: TrackerState, context: Array) -> tuple[TrackerState, Array]:
-    """Begins a decision; returns the context in units of its root mean square so far."""
+    """Returns the context in units of its root mean square so far."""
     contexts, scaled = add_context(state.contexts, context)
     return state._replace(time=state.time + 1, contexts=contexts), scaled
 
 
-def features_of(state: TrackerState, scaled: Array) -> tuple[Array, ...]:
-    """The features of each track."""
-    linear = jnp.append(scaled, 1.0)
-    if not state.waves.phases.size:
-        return (linear,)
-    return linear, jnp.append(wave_features(state.waves, scaled), linear)
+def see_arms(state: TrackerState, observation: Observation) -> tuple[TrackerState, Array]:
+    """Returns the features of the arms, each in units of its root mean square so far.
+
+    One step counts as one value: the root mean square over the arms that are available.
+    """
+    scales, available = state.arm_scales, observation.available
+    assert scales is not None
+    shape = available.size, scales.number.size
+    arms = within_float32(shown("arms", observation.arms, shape, "arm_dim"))
+    squares = jnp.sum(arms**2, axis=0, where=available[:, None])
+    scales, _ = add_context(scales, jnp.sqrt(squares / jnp.maximum(jnp.sum(available), 1)))
+    unit = root_mean_square(scales.squares, scales.number)
+    return state._replace(arm_scales=scales), jnp.clip(arms / unit, -FAR, FAR)
 
 
 def decide(
     key: Key,
     state: TrackerState,
     constants: list[Constants],
-    features: tuple[Array, ...],
+    features: tuple[Features, ...],
     available: Array,
     *,
     first_pulls: int,
     effect_prior: float,
     randomness: float | None,
     hazard: float | None = None,
+    head_start: float | None = None,
 ) -> tuple[Decision, TrackerState]:
-    """Draws an arm from the features of every track; the state has already seen the context."""
+    """Draws an arm by the features of every track, which `observe` gives."""
     effect = streaks.current_effect(state.streaks, effect_prior)
     effect_by_arm = streaks.effect_by_arm(state.streaks, effect, available.size)
     changed = changes(state, hazard)
@@ -63,13 +103,14 @@ def decide(
         for track, own, z in zip(state.tracks, constants, features, strict=True)
     ]
     first_pull = jnp.any(available & (state.pulls < first_pulls))
-    advised = mixed(advice, state.gate, reward_variance(state.seen))
+    advised = mixed(advice, state.gate, reward_variance(state.seen), head_start)
     fewest_pulls = greedy_probabilities(-state.pulls, available)
     probabilities = jnp.where(first_pull, fewest_pulls, advised)
     arm = draw(key, probabilities)
     follows = jnp.stack([own.best[arm] > 0 for own in advice])
     repeats = (arm == state.streaks.arm) & (state.streaks.length > 0)
-    ticket = TrackerTicket(features, arm, effect, repeats, first_pull, follows, state.time)
+    own = tuple(each.of_arm(arm) for each in features)
+    ticket = TrackerTicket(own, arm, effect, repeats, first_pull, follows, state.time)
     state = state._replace(
         streaks=streaks.add_pull(state.streaks, arm),
         pulls=count_pull(state.pulls, arm),
@@ -139,7 +180,7 @@ def learn_taken(
         for track, own, forecast in zip(state.tracks, constants, forecasts, strict=True)
     ]
     never_pulled = state.pulls == 0
-    doubt = constants[0].learning.doubt
+    doubt = constants[0].learning.streak_doubt
     return state._replace(
         tracks=tuple(tracks.set_level(track, never_pulled, seen.mean) for track in learned),
         gate=update_gate(state.gate, ticket.follows, relative, judges & taken.usual),
@@ -147,7 +188,14 @@ def learn_taken(
             state.streaks, ticket, state.tracks[0], forecasts[0], taken=taken, doubt=doubt
         ),
         last_reward_time=state.time,
+        history=heard(state.history, relative, seen),
     )
+
+
+def heard(history: History | None, relative: Array, seen: SeenRewards) -> History | None:
+    if history is None:
+        return None
+    return add_reward_to(history, relative, seen.mean, reward_variance(seen))
 
 
 def forecast_all(

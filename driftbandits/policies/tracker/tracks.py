@@ -4,7 +4,7 @@ A track has one set of features: its bank of filters, and the weight of each exp
 """
 
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +16,26 @@ from driftbandits.policies.tracker.kalman import Bank, World
 
 
 class Track(NamedTuple):
-    bank: Bank
+    bank: Bank | None  # of each arm's own coefficients
     experts: Experts
+    shared: Bank | None = None  # of coefficients that all arms share: a bank of one arm
+
+
+class Features(NamedTuple):
+    """What the rewards of one track depend on."""
+
+    own: Array | None  # (dim,) for all arms, or (num_arms, dim)
+    shared: Array | None = None  # (num_arms, dim)
+
+    def of_arm(self, arm: Array) -> "Features":
+        return Features(*(row_of(part, arm) for part in self))
+
+
+def row_of(part: Array | None, arm: Array) -> Array | None:
+    """Picked by a mask, which vectorises over runs."""
+    if part is None or part.ndim == 1:
+        return part
+    return jnp.sum(part, axis=0, where=(jnp.arange(len(part)) == arm)[:, None])
 
 
 class Learning(NamedTuple):
@@ -28,15 +46,18 @@ class Learning(NamedTuple):
     doubt: float  # how many rewards the variance of all rewards counts for in the noise
     width: float  # squared, of the optimism, in standard deviations
     growth: float  # of the squared width
+    streak_doubt: float = 2.0  # as `doubt`, where an effect of a streak is weighed
 
 
 class Constants(NamedTuple):
     """What a track assumes about the world, and how it learns."""
 
-    world: World
+    world: World | None  # of the arms' own coefficients
     belief: Array  # (experts,) weights before any reward
     learning: Learning
     diagonal: bool  # whether the filters store variances without covariances
+    shared: World | None = None  # of the shared coefficients
+    is_still: bool = False  # a single static expert: no time passes, and nothing is mixed
 
     @property
     def filters(self) -> ModuleType:
@@ -55,7 +76,7 @@ class Forecast(NamedTuple):
 
     mean: Array  # (experts,)
     variance: Array  # (experts,) in units of its noise
-    gain: Array  # (experts, dim) covariance of the coefficients with the reward
+    gains: list[Array]  # of each bank, (experts, dim): covariance of its coefficients with it
 
 
 def constants(
@@ -66,11 +87,13 @@ def constants(
     learning: Learning,
     steady: tuple[float, ...] = (),
     diagonal: bool = False,
+    shared: bool = False,
 ) -> Constants:
     """The constants of experts with these drifts; `speeds` and `prior` are per feature.
 
     `steady` are the drifts of further experts, all of whose coefficients drift at speed 1. The
-    belief in the first of them is that in the second of the others.
+    belief in the first of them is that in the second of the others. With `shared`, the arms share
+    all coefficients.
     """
     halves = 2.0 ** -np.append(np.arange(len(drifts)), 1 + np.arange(len(steady)))
     # NumPy: a policy that is built while tracing outlives the trace, and nothing is compiled.
@@ -78,17 +101,35 @@ def constants(
     speeds_by_expert = [speeds] * len(drifts) + [[1.0] * len(speeds)] * len(steady)
     numbers = [*drifts, *steady], speeds_by_expert, prior
     world = World(*(np.float32(x) for x in numbers))  # type: ignore[arg-type]
-    return Constants(world, belief, learning, diagonal)
+    own = None if shared else world
+    is_still = len(belief) == 1 and not any(drifts)
+    return Constants(own, belief, learning, diagonal, world if shared else None, is_still)
 
 
 def start(constants: Constants, num_arms: int) -> Track:
+    begin, (own, shared) = constants.filters.start, (constants.world, constants.shared)
     return Track(
-        constants.filters.start(constants.world, num_arms), experts.start(constants.belief)
+        None if own is None else begin(own, num_arms),
+        experts.start(constants.belief),
+        None if shared is None else begin(shared, 1),
     )
 
 
+def those(*parts: Any) -> list[Any]:
+    """Of the own and the shared coefficients, those that a track has."""
+    return [part for part in parts if part is not None]
+
+
+def predict(track: Track, constants: Constants, features: Features) -> tuple[Array, Array]:
+    """Mean and variance of every arm's reward by every expert: (experts, num_arms)."""
+    pairs = zip(those(track.bank, track.shared), those(*features), strict=True)
+    found = [constants.filters.predict(bank, z) for bank, z in pairs]
+    means, variances = zip(*found, strict=True)
+    return sum(means[1:], means[0]), sum(variances[1:], variances[0])
+
+
 def mean_and_width(
-    track: Track, constants: Constants, features: Array, changed: Changed | None = None
+    track: Track, constants: Constants, features: Features, changed: Changed | None = None
 ) -> tuple[Array, Array]:
     """The mean of every arm and the width of the optimism: the index is their sum.
 
@@ -97,7 +138,7 @@ def mean_and_width(
     forget.
     """
     weights, noise, settings = track.experts.weights, track.experts.noise, constants.learning
-    means, variances = constants.filters.predict(track.bank, features)
+    means, variances = predict(track, constants, features)
     mean = weights @ means
     variance = weights @ (noise[:, None] * variances + (means - mean) ** 2)
     if changed is not None:
@@ -119,17 +160,37 @@ def with_changes(mean: Array, variance: Array, changed: Changed) -> tuple[Array,
 
 
 def forecast_reward(
-    track: Track, constants: Constants, features: Array, arm: Array, drift_steps: Array
+    track: Track, constants: Constants, features: Features, arm: Array, drift_steps: Array
 ) -> Forecast:
     """The forecast of the reward of a pull that was `drift_steps` steps ago.
 
     The reward says nothing about the drift since then, so that part of the variance does not count.
+
+    Args:
+        track: The track.
+        constants: Its constants.
+        features: The features of that arm at that pull.
+        arm: The arm.
+        drift_steps: For how long it may have drifted since.
     """
-    mean, variance, along = constants.filters.predict_arm(track.bank, arm, features)
-    drifts, speeds, _ = constants.world
-    drifted = drift_steps * drifts * jnp.sum(speeds * features**2, axis=-1)
-    known = jnp.clip(1 - drifted / variance, 0.0, 1.0)
-    return Forecast(mean, known * variance, known[:, None] * along)
+    found, drifted = [], []
+    for bank, world, z in zip(
+        those(track.bank, track.shared),
+        those(constants.world, constants.shared),
+        those(*features),
+        strict=True,
+    ):
+        found.append(constants.filters.predict_arm(bank, place(bank, arm), z))
+        drifted.append(drift_steps * world.drifts * jnp.sum(world.speeds * z**2, axis=-1))
+    means, variances, along = zip(*found, strict=True)
+    mean, variance = sum(means[1:], means[0]), sum(variances[1:], variances[0])
+    known = jnp.clip(1 - sum(drifted[1:], drifted[0]) / variance, 0.0, 1.0)
+    return Forecast(mean, known * variance, [known[:, None] * each for each in along])
+
+
+def place(bank: Bank, arm: Array) -> Array:
+    """Where a bank has the coefficients of an arm."""
+    return arm if bank.mean.shape[1] > 1 else jnp.zeros_like(arm)
 
 
 def learn(
@@ -166,13 +227,25 @@ def learn(
         before, errors, variance, doubt=doubt, memory=memory, reward_variance=reward_variance
     )
     restart = jnp.where(judges, jnp.minimum(share * belief / weights, 1.0), 0.0)
-    filters = constants.filters
-    bank = filters.correct(track.bank, arm, errors, forecast.gain, 1 + variance)
-    bank = filters.mix(bank, weights, after.noise, restart)
-    return Track(filters.pass_time(bank, constants.world, steps), after._replace(weights=weights))
+    filters, gains = constants.filters, iter(forecast.gains)
+
+    def learned(bank: Bank | None, world: World | None) -> Bank | None:
+        if bank is None:
+            return None
+        bank = filters.correct(bank, place(bank, arm), errors, next(gains), 1 + variance)
+        if constants.is_still:
+            return bank
+        bank = filters.mix(bank, weights, after.noise, restart)
+        return filters.pass_time(bank, world, steps)
+
+    own = learned(track.bank, constants.world)
+    shared = learned(track.shared, constants.shared)
+    return Track(own, after._replace(weights=weights), shared)
 
 
 def set_level(track: Track, arms: Array, level: Array) -> Track:
-    """Sets the level (the last coefficient) of these arms for all experts."""
+    """Sets the level (the last coefficient) of these arms for all experts, if it is their own."""
+    if track.bank is None or track.shared is not None:
+        return track
     levels = jnp.where(arms, level, track.bank.mean[:, :, -1])
     return track._replace(bank=track.bank._replace(mean=track.bank.mean.at[:, :, -1].set(levels)))

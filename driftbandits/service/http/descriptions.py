@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from driftbandits.agents.old_policies import as_it_was
 from driftbandits.agents.ranges import ranges_of
 from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import AgentSettings, Columns, settings_of
@@ -23,6 +24,8 @@ def same_settings(
     Both are `comparable`. Settings that did not exist yet when it was created are not compared.
     """
     free = {*but, "seed"} if body.seed is None else {*but}
+    if as_it_was(asked["policy"]) == before.get("policy"):  # it was created before that changed
+        free.add("policy")
     return all(before[key] == asked[key] for key in (asked.keys() & before.keys()) - free)
 
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 SLATES_SINCE = 4  # a column for the place on a slate
 DECISION, OUTCOME = 1, 2
 

@@ -7,7 +7,7 @@ again.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from operator import itemgetter
@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from driftbandits.agents.old_policies import SAME_SINCE
 from driftbandits.check import fail
 from driftbandits.service.store import deletion, event_log, health, key_table, leases, snapshots
 from driftbandits.service.store.database import connect, redacted, without_transactions
@@ -44,6 +45,7 @@ from driftbandits.service.store.segments import SegmentTable
 from driftbandits.service.store.versions import (
     OlderWorkersError,
     check_version,
+    config_as_it_was,
     create_tables,
     is_written,
 )
@@ -69,6 +71,7 @@ class Store:
         self._writes = self._engine.execution_options(writes=True)
         self._reads = without_transactions(self._engine)
         self._rows, self._has_corrections = ROWS, True
+        self._has_old_policies = False
         self.segments = SegmentTable(self._reading, self._writing)
         try:
             if read_only:
@@ -89,6 +92,7 @@ class Store:
             if version == 1:
                 self._rows, self._has_corrections = ROWS_OF_VERSION_1, False
             self._reader = event_log.Reader(has_places=version >= SLATES_SINCE)
+            self._has_old_policies = version < SAME_SINCE
 
     def _create_tables(self) -> None:
         """Waits for the leases of an older worker that was killed, but not for one at work."""
@@ -124,12 +128,18 @@ class Store:
         """All, the oldest first."""
         with self._reading() as connection:
             rows = connection.execute(self._rows.where(KEPT).order_by(bandits.c.id))
-            return [as_bandit(row) for row in rows]
+            return [self._as_bandit(row) for row in rows]
 
     def bandit(self, name: str) -> BanditRow | None:
         with self._reading() as connection:
             row = connection.execute(self._rows.where(bandits.c.name == name)).first()
-            return None if row is None else as_bandit(row)
+            return None if row is None else self._as_bandit(row)
+
+    def _as_bandit(self, row: Sequence[Any]) -> BanditRow:
+        found = as_bandit(row)
+        if not self._has_old_policies:
+            return found
+        return found._replace(config=config_as_it_was(found.config))
 
     def is_kept(self, bandit: int) -> bool:
         """Whether a bandit exists; False once it is deleted, even if its log is not gone yet."""

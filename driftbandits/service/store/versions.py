@@ -1,11 +1,16 @@
 """Versions of the tables: new ones are created, older ones upgraded, newer ones refused."""
 
+import json
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, OperationalError
 
+from driftbandits.agents.old_policies import as_it_was
 from driftbandits.check import InputError, fail
 from driftbandits.service.store.schema import (
     SCHEMA_VERSION,
+    SLATES_SINCE,
     bandits,
     corrections_index,
     events,
@@ -34,8 +39,10 @@ def create_tables(connection: sa.Connection) -> None:
         return
     if version == 1:
         leave_version_1(connection)
-    if version is not None:
+    if version is not None and version < SLATES_SINCE:
         connection.execute(sa.text("ALTER TABLE events ADD COLUMN place SMALLINT"))
+    if version is not None:
+        keep_policies(connection)
     metadata.create_all(connection)
     corrections_index.create(connection, checkfirst=True)  # databases of 0.8 and before have none
     connection.execute(sa.delete(versions))
@@ -59,6 +66,20 @@ def leave_version_1(connection: sa.Connection) -> None:
     for column in ("url", "until"):
         connection.execute(sa.text(f"ALTER TABLE bandits DROP COLUMN {column}"))
     corrections_index.create(connection, checkfirst=True)
+
+
+def keep_policies(connection: sa.Connection) -> None:
+    """Calls policies that have changed by the names that they have now (until version 4)."""
+    rows = connection.execute(sa.select(bandits.c.id, bandits.c.config)).all()
+    for id, config in rows:
+        changed = sa.update(bandits).where(bandits.c.id == id)
+        kept = config_as_it_was(json.loads(config))
+        connection.execute(changed.values(config=json.dumps(kept)))
+
+
+def config_as_it_was(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a bandit of a database up to version 4."""
+    return {**config, "policy": as_it_was(config["policy"])}
 
 
 def is_written(connection: sa.Connection) -> bool:

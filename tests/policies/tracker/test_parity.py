@@ -4,13 +4,29 @@ import jax
 import numpy as np
 import pytest
 
-from driftbandits import BanditSpec
+from driftbandits import BanditSpec, Observation
 from driftbandits.policies.tracker import step, tracks
-from driftbandits.policies.tracker.policy import WAVE_DRIFTS, WAVE_PRIOR
+from driftbandits.policies.tracker.assumptions import (
+    OWN_PRIOR,
+    OWN_SLOPES,
+    UNIT_PRIOR,
+    WAVE_DRIFTS,
+    WAVE_PRIOR,
+)
+from driftbandits.policies.tracker.policy import HEAD_START
 from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, masks_for, play
 from tests.policies.test_parity_linear import jumping_wheel
-from tests.policies.transcriptions.tracker import Gated, Ours, Tracker, Waved
+from tests.policies.transcriptions.tracker import (
+    Describing,
+    Gated,
+    Ours,
+    Remembering,
+    Sharing,
+    Tracker,
+    Waved,
+)
 
+SLOW = (1e-5, 1e-4, 1e-3)
 COINS = BanditSpec(5)
 WHEEL = BanditSpec(5, 2)
 LEARNING = tracks.Learning(share=1e-4, memory=0.999, doubt=2.0, width=1.0, growth=1.0)
@@ -19,9 +35,17 @@ OPTIMISM = tracks.constants((0.0,), speeds=[1.0], prior=[1.0], learning=LEARNING
 
 @jax.jit
 @jax.vmap
+def observed(state, context, available, arms=None):
+    """The features of all arms in all steps."""
+    return step.observe(state, Observation(context, available, arms))
+
+
+@jax.jit
+@jax.vmap
 def means_and_widths(track, features, changed):
     """Of all steps."""
-    variances_alone = track.bank.covariance.ndim == track.bank.mean.ndim
+    bank = tracks.those(track.bank, track.shared)[0]
+    variances_alone = bank.covariance.ndim == bank.mean.ndim
     constants = OPTIMISM._replace(diagonal=variances_alone)
     return tracks.mean_and_width(track, constants, features, changed)
 
@@ -65,13 +89,16 @@ def agree(ours, twins, within, what):
 
 def same_track(track, twin, first, unit):
     """What one track knows; rewards are in units of their standard deviation."""
-    means = twin.m.copy()
-    means[..., -1] -= first
-    agree(track.bank.mean, means, 5e-3 * unit, "a mean")
-    covariance = track.bank.covariance
-    if twin.diagonal:
-        covariance = covariance[..., None] * np.eye(twin.d)
-    agree(covariance, twin.P, 2e-4 + 2e-3 * np.abs(twin.P), "a covariance")
+    banks = tracks.those(track.bank, track.shared)
+    for bank, filters in zip(banks, twin.banks, strict=True):
+        means = filters.m.copy()
+        if bank is banks[-1]:  # shared levels are relative, what arms have beside them is not
+            means[..., -1] -= first
+        agree(bank.mean, means, 5e-3 * unit, "a mean")
+        covariance = bank.covariance
+        if filters.diagonal:
+            covariance = covariance[..., None] * np.eye(filters.d)
+        agree(covariance, filters.P, 2e-4 + 2e-3 * np.abs(filters.P), "a covariance")
     agree(track.experts.weights, twin.w, 5e-3, "a weight")
     agree(track.experts.noise, twin.s2, 2e-3 * twin.s2 + 1e-5 * unit**2, "a noise level")
     agree(track.experts.error_count, twin.sn, 1e-2, "the number of rewards")
@@ -90,7 +117,7 @@ def same_streaks(streaks, twin, unit):
 
 
 def same_gate(gate, twin, first, unit):
-    agree(gate.followed, twin.number, 1e-2, "how often a track was followed")
+    agree(gate.followed, twin.number, 1e-2 + 1e-4 * twin.number, "how often a track was followed")
     agree(gate.mean, twin.mean - first, 1e-3 * unit, "what following a track paid")
     agree(gate.squares / unit**2, twin.squares / unit**2, 1e-3 * STEPS, "squares at the gate")
 
@@ -100,21 +127,24 @@ def unit_of(rewards):
     return np.std(rewards) if rewards and np.ptp(rewards) else 1.0
 
 
-def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS):
+def compare(name, spec, twin, rewards, contexts, masks, limit=STEPS, described=None):
     """How many steps had probabilities to compare: those where the best index is clear."""
-    game = play(name, spec, rewards, masks, contexts, limit=limit)
+    game = play(name, spec, rewards, masks, contexts, limit=limit, arms=described)
     ticket, compared = game.decisions.ticket, 0
     gated = isinstance(twin, Gated)
     twins = twin.tracks if gated else (twin,)
     main = twins[0]
-    changed = step.changes(game.states._replace(time=ticket.time[:, None]), main.h or None)
+    states, features = observed(game.states, contexts, masks, described)
+    changed = step.changes(states._replace(time=ticket.time[:, None]), main.h or None)
     indices = [
-        [np.asarray(x) for x in means_and_widths(track, features, changed)]
-        for track, features in zip(game.states.tracks, ticket.features, strict=True)
+        [np.asarray(x) for x in means_and_widths(track, z, changed)]
+        for track, z in zip(states.tracks, features, strict=True)
     ]
     for t, arm, reward in game.pulls():
         available, unit = masks[t], unit_of(main.rewards)
         first = main.rewards[0] if t else 0.0
+        if described is not None:
+            main.describe(described[t])
         probabilities = twin.act(contexts[t].astype(float), available)
         assert ticket.first_pull[t] == main.forced
         if t:  # before, the index has no scale
@@ -162,7 +192,7 @@ def test_without_a_context(case):
     rng = np.random.default_rng(1)
     rewards, masks = problem(rng), masks_for(rng, 5, masked)
     twin = Ours(5, 0)
-    compared = compare("tracker", COINS, twin, rewards, nothing(rng), masks, limit)
+    compared = compare("tracker(version=1)", COINS, twin, rewards, nothing(rng), masks, limit)
     assert compared > 0.8 * STEPS
     if case == "outliers":
         assert twin.seen.alert > 0
@@ -176,15 +206,15 @@ def test_without_a_context(case):
 def test_arms_that_may_change_unseen(masked):
     rng = np.random.default_rng(9)
     rewards, masks = jumping(rng), masks_for(rng, 5, masked)
-    name, twin = "tracker(hazard=0.01)", Ours(5, 0, h=0.01)
+    name, twin = "tracker(history=0, hazard=0.01)", Ours(5, 0, a0=100.0, freedom=2.0, h=0.01)
     assert compare(name, COINS, twin, rewards, nothing(rng), masks) > 0.8 * STEPS
 
 
 def test_experts_with_slow_slopes():
     rng = np.random.default_rng(10)
     contexts, rewards = jumping_wheel(rng)
-    masks, slow = masks_for(rng, 5, masked=False), (1e-5, 1e-4, 1e-3)
-    name, twin = f"tracker(waves=0, slow_slopes={slow})", Ours(5, 2, slow=slow)
+    masks = masks_for(rng, 5, masked=False)
+    name, twin = "tracker(waves=0)", Ours(5, 2, slow=SLOW)
     assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
 
 
@@ -193,7 +223,7 @@ def test_the_pseudocode_as_it_stands(case):
     problem, masked, limit = CASES[case]
     rng = np.random.default_rng(2)
     rewards, masks = problem(rng), masks_for(rng, 5, masked)
-    name, twin = "tracker(effect=0, randomness=0)", Tracker(5, 0, pslab=0)
+    name, twin = "tracker(version=1, effect=0, randomness=0)", Tracker(5, 0, pslab=0)
     assert compare(name, COINS, twin, rewards, nothing(rng), masks, limit) > 0.8 * STEPS
 
 
@@ -201,7 +231,7 @@ def test_the_pseudocode_as_it_stands_on_a_wheel():
     rng = np.random.default_rng(3)
     contexts, rewards = jumping_wheel(rng)
     masks = masks_for(rng, 5, masked=True)
-    name, twin = "tracker(effect=0, randomness=0, waves=0)", Tracker(5, 2, pslab=0)
+    name, twin = "tracker(version=1, effect=0, randomness=0, waves=0)", Tracker(5, 2, pslab=0)
     assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
 
 
@@ -209,7 +239,7 @@ def test_a_wheel_without_waves():
     rng = np.random.default_rng(4)
     contexts, rewards = jumping_wheel(rng)
     masks = masks_for(rng, 5, masked=False)
-    compared = compare("tracker(waves=0)", WHEEL, Ours(5, 2), rewards, contexts, masks)
+    compared = compare("tracker(version=1, waves=0)", WHEEL, Ours(5, 2), rewards, contexts, masks)
     assert compared > 0.8 * STEPS
 
 
@@ -217,7 +247,7 @@ def test_variances_alone():
     rng = np.random.default_rng(8)
     contexts, rewards = jumping_wheel(rng)
     masks, twin = masks_for(rng, 5, masked=False), Ours(5, 2, diagonal=True)
-    name = 'tracker(waves=0, covariance="diagonal")'
+    name = 'tracker(version=1, waves=0, covariance="diagonal")'
     assert compare(name, WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
 
 
@@ -226,7 +256,9 @@ def test_contexts_with_outliers():
     contexts, rewards = jumping_wheel(rng)
     contexts[0, 0], contexts[2, 1], contexts[500, 0], contexts[800:803, 1] = 1e6, 1e4, 3e38, -1e3
     masks, twin = masks_for(rng, 5, masked=False), Ours(5, 2)
-    assert compare("tracker(waves=0)", WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+    assert (
+        compare("tracker(version=1, waves=0)", WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
+    )
     assert max(twin.coordinates[0].counted) < 100
 
 
@@ -236,11 +268,54 @@ def test_a_wheel_with_waves():
     rewards[700] = 1e6
     masks = masks_for(rng, 5, masked=True)
     waves = compiled("tracker", WHEEL)[0](KEY).waves
-    first = Ours(5, 2)
+    first = Ours(5, 2, slow=SLOW)
     directions, phases = (np.asarray(x, float) for x in waves)
     twin = Gated(first, Waved(first, directions, phases, WAVE_DRIFTS, WAVE_PRIOR))
     assert compare("tracker", WHEEL, twin, rewards, contexts, masks) > 0.8 * STEPS
     assert len(twin.counted) > 50
+
+
+def remembering(first, name, spec=COINS):
+    history = compiled(name, spec)[0](KEY).history
+    inner, by_arm, by_reward = (np.asarray(x, float) for x in history[:3])
+    return Remembering(first, inner, by_arm, by_reward, UNIT_PRIOR, OWN_PRIOR)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_histories(case):
+    problem, masked, limit = CASES[case]
+    rng = np.random.default_rng(11)
+    rewards, masks = problem(rng), masks_for(rng, 5, masked)
+    first = Ours(5, 0, a0=100.0, freedom=2.0)
+    twin = Gated(first, remembering(first, "tracker"), head_start=HEAD_START)
+    assert compare("tracker", COINS, twin, rewards, nothing(rng), masks, limit) > 0.8 * STEPS
+    assert len(twin.counted) > 50
+
+
+def described_by(rng, num_arms, arm_dim):
+    """Features that change every 500 steps."""
+    turns = 1 + STEPS // 500
+    return np.repeat(rng.normal(size=(turns, num_arms, arm_dim)), 500, axis=0)[:STEPS].astype(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize(("context_dim", "masked"), [(0, False), (0, True), (2, False)])
+def test_features_of_arms(context_dim, masked):
+    rng = np.random.default_rng(12)
+    arms, masks = described_by(rng, 5, 3), masks_for(rng, 5, masked)
+    contexts = rng.normal(size=(STEPS, context_dim)).astype(np.float32)
+    taste = rng.normal(size=(context_dim + 1, 3))
+    ones = np.ones((STEPS, 1))
+    means = np.einsum("tc,ca,tka->tk", np.hstack([contexts, ones]), taste, arms)
+    rewards, spec = gaussian(rng, means), BanditSpec(5, context_dim, arm_dim=3)
+    slow = SLOW if context_dim else ()
+    doubt = 2.0 if context_dim else 100.0
+    first = Describing(5, context_dim, 3, own_slopes=OWN_SLOPES, slow=slow, a0=doubt, freedom=2.0)
+    drifts = (0, 1e-5, 1e-4, 1e-3, 1e-2)
+    twin = Gated(first, Sharing(first, drifts))
+    compared = compare("tracker", spec, twin, rewards, contexts, masks, described=arms)
+    assert compared > 0.8 * STEPS
 
 
 def test_a_mistake_would_be_noticed():
@@ -249,4 +324,4 @@ def test_a_mistake_would_be_noticed():
     contexts, rewards = jumping_wheel(rng)
     masks = masks_for(rng, 5, masked=False)
     with pytest.raises(AssertionError, match="tolerances away"):
-        compare("tracker(waves=0)", WHEEL, Ours(5, 2, xq=33), rewards, contexts, masks)
+        compare("tracker(version=1, waves=0)", WHEEL, Ours(5, 2, xq=33), rewards, contexts, masks)

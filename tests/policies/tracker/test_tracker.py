@@ -84,12 +84,12 @@ def test_arms_come_as_often_as_their_probabilities_say(dim):
 def test_without_randomness_one_arm_has_a_chance_or_two():
     """Two where a coin decides about an effect of the streak."""
     rng = np.random.default_rng(3)
-    plain = play("tracker(randomness=0, effect=0)", FREE, noisy(rng))
+    plain = play("tracker(randomness=0, effect=0, history=0)", FREE, noisy(rng))
     probabilities = plain[1][~plain[3]]
     np.testing.assert_array_equal(
         np.sort(probabilities, axis=1), np.tile([0, 0, 0, 1], (len(probabilities), 1))
     )
-    coin = play("tracker(randomness=0, effect=0.3)", FREE, noisy(rng))
+    coin = play("tracker(randomness=0, effect=0.3, history=0)", FREE, noisy(rng))
     probabilities = coin[1][~coin[3]]
     assert ((probabilities > 0).sum(axis=1) <= 2).all()
     assert ((probabilities > 0).sum(axis=1) == 2).any()
@@ -116,7 +116,7 @@ def test_an_arm_that_wakes_up_late():
     game = playing.play("tracker(first_pulls=3)", FREE, rewards, masks)
     state, first = game.state(300), game.decisions.ticket.first_pull
     mean = game.rewards[:300].astype(float).mean() - float(state.seen.first)
-    (track,) = state.tracks
+    track = state.tracks[0]
     np.testing.assert_allclose(track.bank.mean[:, 1, 0], mean, rtol=1e-4)
     np.testing.assert_allclose(track.bank.covariance[:, 1, 0, 0], 1.5, rtol=1e-3)
     assert game.arms[300:303].tolist() == [1, 1, 1]

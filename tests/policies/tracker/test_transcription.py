@@ -105,7 +105,7 @@ def test_probabilities_and_weights(dim):
         if t < 150:
             np.testing.assert_allclose(twin.m[:, 3, -1], np.mean(twin.rewards), rtol=1e-12)
             np.testing.assert_array_equal(twin.m[:, 3, :-1], 0)
-            np.testing.assert_allclose(twin.P[:, 3], np.tile(np.diag(twin.prior), (5, 1, 1)))
+            np.testing.assert_allclose(twin.P[:, 3], np.tile(np.diag(twin.own.prior), (5, 1, 1)))
     np.testing.assert_allclose(probability_sums, 1, rtol=1e-12)
     assert not np.any(unavailable)
     assert twin.pulls[3] >= twin.n0
@@ -182,12 +182,12 @@ def test_an_expert_that_lives_on_its_share_starts_from_the_mixture():
     played(twin, noisy(np.zeros((40, 2))), contexts=rng.standard_normal((40, 1)))
     twin.w = twin.share * twin.pi
     twin.w[0] += 1 - twin.share
-    twin.m += rng.standard_normal(twin.m.shape)
+    twin.own.m += rng.standard_normal(twin.m.shape)
     m, p = twin.m.copy(), twin.P.copy()
     mb = np.einsum("j,jki->ki", twin.w, m)
     second = np.einsum("j,jkil->kil", twin.w * twin.s2, p)
     second += np.einsum("j,jki,jkl->kil", twin.w, m - mb, m - mb)
-    twin.mix()
+    twin.own.mix(twin.w, twin.s2, twin.share * twin.pi / twin.w)
     for j in range(1, 5):
         np.testing.assert_allclose(twin.m[j], mb)
         np.testing.assert_allclose(twin.P[j], second / (twin.w @ twin.s2))

@@ -11,7 +11,7 @@ Experts are j, arms k; the intercept is the last feature. Where the pseudocode i
 - pslab=0 is a world without an effect of streaks, h=0 one without unseen changes.
 
 `Tracker` is the pseudocode as it stands, `Ours` has the changes that the policy makes to it, and
-`Gated` adds the second track.
+`Gated` adds the second track, which is `Waved`, `Remembering` or `Described`.
 """
 
 import math
@@ -52,6 +52,48 @@ def outer(rows):
     return rows[..., :, None] * rows[..., None, :]
 
 
+class Filters:
+    """The coefficients of each arm by each expert: m (J, K, d), P (J, K, d, d)."""
+
+    def __init__(self, num_arms, prior, q, s, diagonal):
+        self.K, self.d, self.J = num_arms, len(prior), len(q)
+        self.prior, self.q, self.s = np.array(prior, float), np.array(q, float), np.array(s, float)
+        self.diagonal = diagonal
+        self.start()
+
+    def start(self):
+        self.m = np.zeros((self.J, self.K, self.d))
+        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+
+    def predict(self, z):
+        """Mean and variance along the features of each arm, (K, d)."""
+        mean = (self.m * z).sum(axis=-1)
+        return mean, np.maximum((self.P * outer(z)).sum(axis=(-2, -1)), 1e-12)
+
+    def correct(self, a, z, e, pv):
+        """An arm's, by errors `e` with variances 1 + pv."""
+        h = self.P[:, a] @ z
+        self.m[:, a] += h * (e / (1 + pv))[:, None]
+        self.P[:, a] -= outer(h) / (1 + pv)[:, None, None]
+
+    def mix(self, w, s2, be):
+        """IMM: the experts of an arm take over some of their common state."""
+        sb, be = w @ s2, be.reshape(-1, 1, 1, 1)
+        mb = np.tensordot(w, self.m, 1)
+        away = outer(self.m - mb)
+        pb = np.tensordot(w, s2.reshape(be.shape) * self.P + away, 1) / sb
+        self.P = (1 - be) * self.P + be * pb + be * (1 - be) * away / sb
+        self.m = self.m + be[..., 0] * (mb - self.m)
+
+    def pass_time(self, steps):
+        if self.diagonal:
+            self.P *= np.eye(self.d)
+        i = np.arange(self.d)
+        room = np.maximum(0, 1 - self.P[:, :, i, i] / self.prior)
+        gained = np.minimum(steps * self.q[:, None, None] * self.s[:, None], self.prior)
+        self.P[:, :, i, i] += gained * room
+
+
 class Tracker:
     """Every decision is `act`, then `learn` with the arm that was pulled and its reward."""
 
@@ -74,26 +116,41 @@ class Tracker:
         diagonal=False,
         slow=(),
         h=0.0,
+        freedom=None,
     ):
         self.J, self.K, self.d = len(q) + len(slow), num_arms, context_dim + 1
         halves = 0.5 ** np.array([*range(len(q)), *range(1, 1 + len(slow))])
         self.q, self.h = np.array([*q, *slow], float), h
         self.pi = halves / halves.sum() if pi is None else np.array(pi, float)
         self.share, self.c0, self.c1, self.gs, self.a0 = share, c0, c1, gs, a0
+        self.freedom = a0 if freedom is None else freedom
         self.pslab, self.diagonal = pslab, diagonal
         self.n0 = (8 if context_dim else 2) if n0 is None else n0
-        self.prior = np.array([px] * context_dim + [p0])
-        self.s = np.ones((self.J, self.d))
-        self.s[: len(q), :-1] = xq
+        s = np.ones((self.J, self.d))
+        s[: len(q), :-1] = xq
+        self.own = Filters(num_arms, [px] * context_dim + [p0], self.q, s, diagonal)
         self.now, self.pulled_at = 0, np.zeros(num_arms)
         self.seen, self.coordinates = SeenRewards(), [SeenCoordinate() for _ in range(context_dim)]
         self.last, self.streak, self.steps = None, 0, 0
         self.start()
 
+    @property
+    def banks(self):
+        """The filters, and whose the features of each are."""
+        return [self.own]
+
+    @property
+    def m(self):
+        return self.own.m
+
+    @property
+    def P(self):  # noqa: N802
+        return self.own.P
+
     def start(self):
         """Before the first reward, and again if the first ones were in the wrong units."""
-        self.m = np.zeros((self.J, self.K, self.d))
-        self.P = np.tile(np.diag(self.prior), (self.J, self.K, 1, 1))
+        for bank in self.banks:
+            bank.start()
         self.w = self.pi.copy()
         self.s2, self.ss, self.sn = np.ones(self.J), np.zeros(self.J), np.zeros(self.J)
         self.logodds, self.gn, self.ge = self.no_evidence(), np.zeros(NB), np.zeros(NB)
@@ -110,12 +167,10 @@ class Tracker:
     def act(self, context, available=None):
         """The arms' probabilities; the index, without the effect, stays to be looked at."""
         available = np.ones(self.K, bool) if available is None else np.asarray(available, bool)
-        self.z, self.steps = self.features(np.array(context, float)), self.steps + 1
-        self.now += 1
-
-        z, w, s2 = self.z, self.w, self.s2
-        self.pm = self.m @ z
-        self.pv = np.maximum(self.P @ z @ z, 1e-12)
+        self.now, self.steps = self.now + 1, self.steps + 1
+        self.look(np.array(context, float), available)
+        w, s2 = self.w, self.s2
+        self.predict()
         self.b = bucket(self.streak)
         self.ps, self.g = self.effect() if self.streak > 0 and self.pslab else (0.0, 0.0)
 
@@ -150,8 +205,16 @@ class Tracker:
         new = (1 - p) * mean + p * others.mean()
         return new, second_moment - new**2
 
-    def features(self, x):
-        return np.array([*(seen.add(i) for seen, i in zip(self.coordinates, x, strict=True)), 1.0])
+    def look(self, x, available):  # noqa: ARG002
+        """Finds the features of the arms for each of the banks, (K, d)."""
+        scaled = [seen.add(i) for seen, i in zip(self.coordinates, x, strict=True)]
+        self.z = np.array([*scaled, 1.0])
+        self.rows = [np.tile(self.z, (self.K, 1))]
+
+    def predict(self):
+        """By each expert, of each arm: what the banks add up to."""
+        found = [bank.predict(rows) for bank, rows in zip(self.banks, self.rows, strict=True)]
+        self.pm, self.pv = sum(mean for mean, _ in found), sum(variance for _, variance in found)
 
     def effect(self):
         """Of a streak of length b: the chance that there is one, and its size."""
@@ -164,7 +227,7 @@ class Tracker:
         r, believed, restarts = self.seen.add(reward)
         if restarts:
             self.start()
-            self.pm, self.pv = self.m @ self.z, np.maximum(self.P @ self.z @ self.z, 1e-12)
+            self.predict()
         if believed:
             self.learn_from(arm, r, knows_effect=not restarts)
         self.streak = self.streak + 1 if arm == self.last else 1
@@ -172,11 +235,15 @@ class Tracker:
         self.pulls[arm] += 1
         self.pulled_at[arm] = self.now
         if believed:
-            self.m[:, self.pulls == 0, -1] = np.mean(self.rewards)
+            self.expect(self.pulls == 0, np.mean(self.rewards))
+
+    def expect(self, arms, level):
+        """Of arms of which nothing is known."""
+        self.own.m[:, arms, -1] = level
 
     def learn_from(self, a, r, knows_effect):
         if len(self.rewards) == 1:
-            self.m[:, :, -1] = r
+            self.expect(np.ones(self.K, bool), r)
             self.pm[:, a] = r
         vtot = np.var(self.rewards) + 1e-12
         pm, pv = self.pm[:, a], self.pv[:, a]
@@ -194,14 +261,12 @@ class Tracker:
         self.sn = self.gs * self.sn + 1
         self.s2 = (self.ss + self.a0 * vtot) / (self.sn + self.a0)
 
-        h = self.P[:, a] @ self.z
-        self.m[:, a] += h * (e / (1 + pv))[:, None]
-        self.P[:, a] -= outer(h) / (1 + pv)[:, None, None]
-        if not self.forced:
-            self.mix()
-        if self.diagonal:
-            self.P *= np.eye(self.d)
-        self.pass_time()
+        for bank, rows in zip(self.banks, self.rows, strict=True):
+            arm = a if bank.K > 1 else 0
+            bank.correct(arm, rows[a], e, pv)
+            if not self.forced:
+                bank.mix(self.w, self.s2, self.share * self.pi / self.w)
+            bank.pass_time(self.steps)
         self.steps = 0
 
     def learn_effect(self, e, pv):
@@ -219,23 +284,6 @@ class Tracker:
         log_w = np.log(self.w) - np.log(v) / 2 - (nu + 1) / 2 * np.log(1 + e**2 / (v * nu))
         w = np.exp(log_w - log_w.max())
         self.w = (1 - self.share) * w / w.sum() + self.share * self.pi
-
-    def mix(self):
-        """IMM: the experts of an arm take over some of their common state."""
-        w, s2 = self.w, self.s2
-        sb = w @ s2
-        be = (self.share * self.pi / w).reshape(-1, 1, 1, 1)
-        mb = np.tensordot(w, self.m, 1)
-        away = outer(self.m - mb)
-        pb = np.tensordot(w, s2.reshape(be.shape) * self.P + away, 1) / sb
-        self.P = (1 - be) * self.P + be * pb + be * (1 - be) * away / sb
-        self.m = self.m + be[..., 0] * (mb - self.m)
-
-    def pass_time(self):
-        i = np.arange(self.d)
-        room = np.maximum(0, 1 - self.P[:, :, i, i] / self.prior)
-        gained = np.minimum(self.steps * self.q[:, None, None] * self.s[:, None], self.prior)
-        self.P[:, :, i, i] += gained * room
 
 
 class Ours(Tracker):
@@ -267,7 +315,7 @@ class Ours(Tracker):
     def learn_effect(self, e, pv):
         if self.forced:
             return
-        b, nu = self.b, self.sn[0] + self.a0
+        b, nu = self.b, self.sn[0] + self.freedom
         v = self.s2[0] + self.w @ (self.s2 * pv)
         v1 = v + self.s2[0] / (self.gn[b] + 1)
         evidence = log_student(e, nu, self.g, v1) - log_student(e, nu, 0, v)
@@ -288,22 +336,12 @@ class Ours(Tracker):
         return probabilities + best * (1 - probabilities.sum())
 
 
-class Waved(Ours):
-    """The second track: cosines of the context beside it; the streaks are the first one's."""
+class Second(Ours):
+    """A second track: the streaks are the first one's."""
 
-    def __init__(self, first, directions, phases, q, p_waves, **constants):
-        waves, dim = directions.shape
-        super().__init__(first.K, dim + waves, q=q, n0=first.n0, **constants)
-        self.prior[:waves], self.s[:, :waves] = p_waves, 1
-        self.start()
-        self.first, self.directions, self.phases = first, directions, phases
-
-    def features(self, x):  # noqa: ARG002
-        z = self.first.z
-        cosines = [
-            math.cos(w @ z[:-1] + b) for w, b in zip(self.directions, self.phases, strict=True)
-        ]
-        return np.append(np.sqrt(2 / len(cosines)) * np.array(cosines), z)
+    def __init__(self, first, features, q, **constants):
+        self.first = first
+        super().__init__(first.K, features, q=q, n0=first.n0, a0=first.a0, **constants)
 
     def effect(self):
         return self.first.ps, self.first.g
@@ -312,11 +350,110 @@ class Waved(Ours):
         pass
 
 
+class Waved(Second):
+    """Cosines of the context beside it."""
+
+    def __init__(self, first, directions, phases, q, p_waves):
+        waves, dim = directions.shape
+        super().__init__(first, dim + waves, q)
+        self.own.prior[:waves], self.own.s[:, :waves] = p_waves, 1
+        self.start()
+        self.directions, self.phases = directions, phases
+
+    def look(self, x, available):  # noqa: ARG002
+        z = self.first.z
+        cosines = [
+            math.cos(w @ z[:-1] + b) for w, b in zip(self.directions, self.phases, strict=True)
+        ]
+        self.z = np.append(np.sqrt(2 / len(cosines)) * np.array(cosines), z)
+        self.rows = [np.tile(self.z, (self.K, 1))]
+
+
+class Remembering(Second):
+    """A random network that has heard of all pulls and rewards, and each arm's own history."""
+
+    def __init__(self, first, inner, by_arm, by_reward, p_units, p_own):
+        units = len(inner)
+        super().__init__(first, units + 4, q=(0,))
+        self.own.prior[:units], self.own.prior[units:-1] = p_units, p_own
+        self.start()
+        self.inner, self.by_arm, self.by_reward = inner, by_arm, by_reward
+        self.units, self.heard = np.zeros(units), 0.0
+
+    def look(self, x, available):  # noqa: ARG002
+        if self.last is not None:
+            drive = self.by_arm[:, self.last] + self.by_reward * self.heard
+            self.units = np.tanh(self.inner @ self.units + drive)
+        rows = []
+        for k in range(self.K):
+            rest = self.now - self.pulled_at[k] - 1
+            rested = [math.exp(-rest / s) if self.pulled_at[k] else 0.0 for s in (1, 4, 16)]
+            streak = min(self.streak, 20) / 10 if k == self.last else 0.0
+            rows.append([*self.units, *rested, streak, 1.0])
+        self.rows = [np.array(rows)]
+
+    def learn_from(self, a, r, knows_effect):
+        super().learn_from(a, r, knows_effect)
+        apart = (r - np.mean(self.rewards)) / np.sqrt(np.var(self.rewards) + 1e-12)
+        self.heard = np.clip(apart, -3, 3)
+
+
+class Describing(Ours):
+    """An arm's coefficients of the context, and shared ones of (its features, 1) x (context, 1)."""
+
+    def __init__(self, num_arms, context_dim, arm_dim, px=3.0, p0=1.5, own_slopes=0.1, **constants):
+        dim = (arm_dim + 1) * (context_dim + 1)
+        self.shared = None
+        super().__init__(num_arms, context_dim, px=own_slopes * px, p0=p0, **constants)
+        prior = [px] * (dim - 1) + [p0]
+        self.shared = Filters(1, prior, self.q, np.ones((self.J, dim)), self.diagonal)
+        self.scales = [SeenCoordinate() for _ in range(arm_dim)]
+        self.described = np.zeros((num_arms, arm_dim))
+
+    @property
+    def banks(self):
+        return [self.own] if self.shared is None else [self.own, self.shared]
+
+    def describe(self, described):
+        """What the arms are, before a decision."""
+        self.described = described.astype(float)
+
+    def look(self, x, available):
+        super().look(x, available)
+        columns = []
+        for scale, column in zip(self.scales, self.described.T, strict=True):
+            scale.add(np.sqrt(np.mean(column[available] ** 2)))
+            columns.append(np.clip(column / (scale.root_mean_square() or 1), -30, 30))
+        arms = np.array([*columns, np.ones(self.K)]).T
+        self.rows.append((arms[:, :, None] * self.z).reshape(self.K, -1))
+
+    def expect(self, arms, level):
+        """At the first reward, of all arms."""
+        if arms.all():
+            self.shared.m[:, :, -1] = level
+
+
+class Sharing(Second):
+    """The shared coefficients alone."""
+
+    def __init__(self, first, q, **constants):
+        super().__init__(first, first.shared.d - 1, q, xq=1.0, **constants)
+        self.own = Filters(1, self.own.prior, self.q, self.own.s, first.diagonal)
+        self.start()
+
+    def look(self, x, available):  # noqa: ARG002
+        self.rows = [self.first.rows[1]]
+
+    def expect(self, arms, level):
+        if arms.all():
+            self.own.m[:, :, -1] = level
+
+
 class Gated:
     """Two tracks: of steps in which their best arms differ, whose arms have paid more?"""
 
-    def __init__(self, first, second, fading=0.9998):
-        self.tracks, self.fading = (first, second), fading
+    def __init__(self, first, second, fading=0.9998, head_start=0.0):
+        self.tracks, self.fading, self.head_start = (first, second), fading, head_start
         self.counted = []  # (who was followed, reward)
 
     def act(self, context, available):
@@ -357,4 +494,6 @@ class Gated:
                 self.squares += weight[own] @ (paid[own] - self.mean[i]) ** 2
         noise = (self.squares + 2 * total) / (self.number.sum() + 2)
         deviation = np.sqrt(noise * (1 / (self.number + 1)).sum())
-        return norm.cdf((self.mean[1] - self.mean[0]) / deviation)
+        ahead = self.mean[1] - self.mean[0]
+        ahead -= self.head_start * np.sqrt(noise / (self.number[1] + 1))
+        return norm.cdf(ahead / deviation)

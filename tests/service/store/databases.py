@@ -102,7 +102,7 @@ def decisions(first: int, last: int) -> list[Event]:
 
 def new(store: Store, name: str = "shop", worker: str = "one", ttl: float = 60) -> Lease:
     """A new bandit in the hands of a worker."""
-    bandit = store.create_bandit(name, {})
+    bandit = store.create_bandit(name, {"policy": "thompson"})
     assert bandit
     lease = store.claim(bandit.id, worker, f"http://{worker}", ttl)
     assert lease

@@ -12,9 +12,10 @@ from driftbandits.service.engine.reviver import newest_book, revive
 from driftbandits.service.store.store import Store
 
 OLD = Path(__file__).with_name("old_databases")
+POLICIES = {"still": "thompson", "drifting": "tracker(version=1)"}  # what they are today
 
 
-@pytest.mark.parametrize("version", ["0.7.0", "0.8.0", "0.9.0"])
+@pytest.mark.parametrize("version", ["0.7.0", "0.8.0", "0.9.0", "0.15.0"])
 @pytest.mark.parametrize(("bandit", "context"), [("still", []), ("drifting", [0.5])])
 def test_an_old_bandit_goes_on(
     version: str, bandit: str, context: list[float], tmp_path: Path, caplog
@@ -25,6 +26,7 @@ def test_an_old_bandit_goes_on(
     store = Store(database)
     row = store.bandit(bandit)
     assert row
+    assert row.config["policy"] == POLICIES[bandit]
     with caplog.at_level(logging.WARNING):
         book, seq = newest_book(store, row)
     assert not caplog.records, "the snapshot cannot be used"

@@ -77,6 +77,32 @@ def test_a_database_of_version_3_is_read_as_it_is_and_upgraded(store: Store, dat
     upgraded.close()
 
 
+POLICIES_OF_VERSION_4 = {  # and what they are since
+    "tracker": "tracker(version=1)",
+    "tracker(waves=4)": "tracker(version=1, waves=4)",
+    "sw_ucb(window=50)": "sw_ucb(window=50)",
+}
+
+
+def test_trackers_of_version_4_stay_what_they_were(store: Store, database: str) -> None:
+    """`tracker` has other defaults since."""
+    for policy in POLICIES_OF_VERSION_4:
+        assert store.create_bandit(policy, {"policy": policy})
+    run(store, "UPDATE schema_version SET version = 4")
+    reader = Store(database, read_only=True)
+    upgraded = Store(database)
+    for policy, today in POLICIES_OF_VERSION_4.items():
+        assert reader.bandit(policy).config["policy"] == today
+        assert upgraded.bandit(policy).config["policy"] == today
+    assert upgraded.create_bandit("new", {"policy": "tracker"})
+    for each in (reader, upgraded):
+        each.close()
+    again = Store(database)
+    found = {row.name: row.config["policy"] for row in again.bandits()}
+    assert found == {**POLICIES_OF_VERSION_4, "new": "tracker"}
+    again.close()
+
+
 def test_it_is_not_upgraded_under_a_worker_of_the_old_version(
     old: Store, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

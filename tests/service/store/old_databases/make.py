@@ -10,7 +10,7 @@ from pathlib import Path
 
 from driftbandits import __version__
 from driftbandits.agents.requests import Request
-from driftbandits.service.engine.commands import ChangeArm, Decide, Reward
+from driftbandits.service.engine.commands import ChangeArm, Decide, MustGrow, Reward
 from driftbandits.service.store.store import Store
 from tests.service.engine.test_engine import CONFIG, play
 
@@ -23,12 +23,20 @@ async def live(engine) -> None:
     for bandit, (_, context) in BANDITS.items():
         for number in range(12):
             if number == 7:
-                await engine.submit(bandit, ChangeArm("arm_added", "blue", lambda _: None))
+                await add_blue(engine, bandit)
             row = [number / 10 - 0.5] * len(context)
             await engine.submit(bandit, Decide([Request(row, id=f"d{number}")]))
             if number % 4:
                 pairs = [(f"d{number}", float(number % 3 > 0))]
                 await engine.submit(bandit, Reward(pairs))
+
+
+async def add_blue(engine, bandit: str) -> None:
+    command = ChangeArm("arm_added", "blue", lambda _: None)
+    try:
+        await engine.submit(bandit, command)
+    except MustGrow as growth:
+        await engine.submit(bandit, command._replace(prepared=len(growth.config["arms"])))
 
 
 def main() -> None:
