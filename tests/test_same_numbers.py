@@ -27,6 +27,10 @@ PAIRS = [
     ("tracker", "sinusoidal(num_arms=4, period=200, sleeping=0.7)"),
     ("tracker", "linear(delayed=20)"),
     ("tracker(waves=4)", "nonlinear(sleeping=0.8)"),
+    ("tracker", "articles(num_arms=6)"),
+    ("tracker(version=1)", "sinusoidal(num_arms=4, period=200, sleeping=0.7)"),
+    ("tracker(version=1)", "linear(delayed=20)"),
+    ("tracker(version=1, waves=4)", "nonlinear(sleeping=0.8)"),
     ("recurrent(hidden=16)", "bernoulli(num_arms=4, max_consecutive=5)"),
     ("recurrent_linear(hidden=16)", "rotating_wheel(delayed=3)"),
     ("thompson", "sinusoidal(num_arms=5, delayed=15)"),
@@ -41,7 +45,7 @@ PAIRS = [
     ("lin_ucb(deviation=0)", "shared_linear(num_arms=4, every=50)"),
     ("d_lin_ts", "articles(num_arms=6)"),
 ]
-AGENTS = ["tracker", "thompson", "recurrent(hidden=16)"]
+AGENTS = ["tracker", "tracker(version=1)", "thompson", "recurrent(hidden=16)"]
 
 
 def digest(arrays: Iterable[object]) -> str:

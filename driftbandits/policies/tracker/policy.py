@@ -10,9 +10,13 @@
     p           = inverse gap weights of the index: every arm has a chance, known exactly
 
 z = (context / its root mean square so far, 1). A streak is a row of pulls of the same arm. Each arm
-is pulled `first_pulls` times at the start. With a context, a second bank adds random Fourier
-features of the context to z. A gate follows the index of one bank or the other with the probability
-that it pays more, judged by what following each has paid.
+is pulled `first_pulls` times at the start. A second bank has other features: random Fourier
+features of the context beside z or, without a context, what was pulled and paid before, as a small
+random network sees it, and when the arm was pulled last. A gate follows the index of one bank or
+the other with the probability that it pays more, judged by what following each has paid.
+
+With features of arms, all arms share coefficients of (features of the arm, 1) x (context, 1). The
+first bank adds z'm_k to them, what arm k has beside the others; the second has nothing else.
 
 It knows the number of arms and the dimension of the context, but not the horizon, the scale or
 noise of the rewards, or how they drift. A late reward reduces only the uncertainty that existed at
@@ -20,14 +24,16 @@ the pull, not the drift since. An arm that becomes available late starts from th
 rewards. A reward counts as at most 30 deviations from the mean (a single bad outlier is not learned
 from), and a context number as at most 30 times its root mean square.
 
-Time and memory grow with num_arms times the square of the context's dimension plus 17. With more
-than 32 context numbers the filters store variances without covariances. Then time and memory grow
-with the dimension itself, for more regret.
+Time and memory grow with num_arms times the square of the context's dimension plus 17 or, without a
+context, of 11. With more than 32 context numbers the filters store variances without covariances.
+Then time and memory grow with the dimension itself, for more regret. Features of arms add num_arms
+times the square of (their number plus 1) times (the context's plus 1); beyond 64 of these products,
+their number itself.
 
 Paper: none, this is our own research. Its parts are known: the interacting-multiple-models filter
 (Blom & Bar-Shalom, 1988), fixed share (Herbster & Warmuth, 1998), spike and slab (Mitchell &
 Beauchamp, 1988), inverse gap weighting (Abe & Long, 1999), random Fourier features (Rahimi & Recht,
-2007).
+2007), echo states (Jaeger, 2001).
 
 Use it when you do not know whether, how or how fast rewards drift: it is the default. Not when
 rewards depend on patience (a pull now pays off later). It has no proof: on Bernoulli arms that do
