@@ -211,6 +211,16 @@ def field_of(kind: str, given: Field | str) -> Field:
         return given
     if not isinstance(given, str):
         check.fail(kind, "a field, as in number() or 'cyclic(period=24)'", given)
+    try:
+        return _from_text(kind, given)
+    except check.InputError as error:  # which may name the setting alone
+        message = str(error)
+        raise check.InputError(
+            message if message.startswith(kind) else f"{kind}: {message}"
+        ) from None
+
+
+def _from_text(kind: str, given: str) -> Field:
     name, settings = choice.parse(kind, given, UNNAMED)
     check.known(kind, name, FACTORIES)
     for setting in settings:

@@ -240,6 +240,11 @@ def test_features_need_a_bandit_with_features_and_an_arm(news: str) -> None:
         {"arms": {"a": "sport"}}, {"context_ranges": {"n": [0, 1]}},
         {"context": {f"c{place}": "category(buckets=999)" for place in range(2)}},
         {"context": {"n": "category(buckets=" + "9" * 5000 + ")"}},
+        {"context": {"n": "category(buckets=0x" + "f" * 5000 + ")"}},
+        {"context": {"n": "number(category(3))"}}, {"context": {"n": "number(low='flag', high=1)"}},
+        {"context": {"n": "category(values=[number()])"}}, {"context": {"n": {"number": {}}}},
+        {"features": {"age": "cyclic(" + "-" * 50_000 + "1)"}}, {"features": {"age": "(" * 90_000}},
+        {"features": {"topic": "cyclic(category(3))", "age": "number"}},
     ],
 )  # fmt: skip
 def test_wrong_bandits_are_not_created(news: str, wrong: dict[str, Any]) -> None:
