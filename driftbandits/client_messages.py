@@ -161,7 +161,7 @@ def as_values(what: str, given: Any) -> Any:
     if not isinstance(given, Mapping):
         return [finite(what, value) for value in given]
     return {
-        name: value if value is None or isinstance(value, str | bool) else finite(name, value)
+        name: value if value is None or isinstance(value, str | bool) else finite(str(name), value)
         for name, value in given.items()
     }
 

@@ -99,7 +99,8 @@ def number_row(kind: str, given: Context | None, known: tuple[str, ...]) -> np.n
     if not is_numbers:
         fail_numbers(kind, given, known)
     if row.shape != (len(known),):
-        rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
+        names = check.listing(kind, list(known))
+        rule = f"{len(known)} numbers ({names})" if known else "left out here"
         check.fail(kind, rule, given)
     if row.size and not (np.abs(row) <= LARGEST_NUMBER).all():
         check.fail(kind, "a list of finite numbers, of at most 1e12", given)

@@ -207,7 +207,7 @@ def test_a_text_that_names_no_field_is_refused(given_: Any, message: str) -> Non
 
 @pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:12])
 def test_a_text_that_no_parser_can_follow_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="^age(: .*)? must be ") as refusal:
+    with pytest.raises(InputError, match=r"^age(: .*)? must be ") as refusal:
         field_of("age", text)
     assert len(str(refusal.value)) < 500
 
