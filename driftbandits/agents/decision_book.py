@@ -209,11 +209,15 @@ class DecisionBook:
         return decision
 
     def _context(self, request: PolicyInput) -> np.ndarray:
-        """The context that the policy sees; scales and categories learn from it."""
+        """The context that the policy sees; scales and categories learn from it.
+
+        Those of a slate learn at its first place, so that all places see the same numbers.
+        """
         if not self.contexts.is_typed:
             numbers: np.ndarray = request.context
             return numbers
-        self.contexts.see(request.context)
+        if request.place is None or request.place == 1:
+            self.contexts.see(request.context)
         return self.contexts.encode(request.context)
 
     def _table(self, request: PolicyInput) -> np.ndarray:

@@ -1,7 +1,8 @@
 """What users give, as vectors of numbers: contexts, and the features of arms.
 
 Either as plain numbers by name, or as values of the types that a schema names. `check` changes
-nothing; `see` learns scales and categories, once for each decision; `encode` gives the vector.
+nothing; `see` learns scales and categories, once for each decision or slate; `encode` gives the
+vector.
 """
 
 from collections.abc import Mapping
