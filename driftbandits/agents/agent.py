@@ -189,7 +189,7 @@ class Agent:
             context: The numbers in the order of the context's names, or a mapping by name.
             available: The names of the arms to choose from. None means all that are not retired.
             arms: The arms to choose from, instead of `available`, with their features. These count
-                for this decision only; an arm with a new name is added.
+                for this decision only; an arm with a new name is added when the decision is made.
             k: How many arms to choose, all different, for a slate of k places. The arm of each
                 place is drawn from the policy's probabilities over what is left. None chooses one.
             id: Your own id of the decision, or of the slate, whose places then have the ids
@@ -244,8 +244,7 @@ class Agent:
         given = [r if isinstance(r, Request) else checks.request(r, Request) for r in requests]
         book, batch, ids = self._book, DecisionBatch({}, {}), self._ids(given)
         at = moment(now)
-        self._add_arms(ids, given)
-        book.admit(batch, ids, given)
+        book.admit(batch, ids, given, may_add=True)
         self._check_room(len(batch.new))
         book.expire(at, room=len(batch.new))
         try:
@@ -253,19 +252,6 @@ class Agent:
         except DivergenceError as error:
             raise check.InputError(str(error)) from None
         return [answer(book, made, *pair) for pair in zip(ids, given, strict=True)]
-
-    def _add_arms(self, ids: list[str], requests: list[Request]) -> None:
-        """Adds the arms that new decisions bring, unless one of the requests is refused."""
-        if all(request.arms is None for request in requests):
-            return
-        book = self._book
-        arms = book.new_arms(ids, requests)
-        if arms:
-            asked = zip(ids, requests, strict=True)
-            places = {each for id, request in asked for each in place_ids(id, request.k)}
-            self._check_room(sum(not book.knows(id) for id in places))
-        for name, features in arms.items():
-            book.add_arm(name, features)
 
     def _check_room(self, decisions: int) -> None:
         most = self._book.settings.max_open

@@ -64,6 +64,7 @@ class PolicyInput(NamedTuple):
     features: Mapping[int, Any] | None = None  # of this decision alone, by slot
     slate: "Slate | None" = None  # of which it is one place
     place: int | None = None  # in the slate: 1, 2, 3, ...
+    new_arms: Mapping[str, Any] | None = None  # to add before it, with their features
 
 
 class Slate:

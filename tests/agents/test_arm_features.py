@@ -12,6 +12,7 @@ import pytest
 from driftbandits import InputError, build_environment, category, number, simulate
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, to_bytes
+from driftbandits.agents.learner import DivergenceError, Learner
 from driftbandits.core import BanditSpec, Observation
 from driftbandits.policies import build_policy
 from driftbandits.simulation.engine import block_keys
@@ -191,6 +192,63 @@ def test_unknown_arms_of_a_decision_are_added() -> None:
     assert table(agent)[2:] == [[1, 1], [0, 1]]
     agent.decide([1], arms={"new": [0, 0]}, now=0)
     assert table(agent)[2:] == [[1, 1], [0, 1]]
+
+
+def bringing() -> list[dict[str, Any]]:
+    """Requests that bring new arms, one of them twice, between others."""
+    new = {"new": {"topic": "news", "age": 70}, "b": {"age": 3}}
+    again = {"new": {"topic": "arts", "age": 1}, "newer": {}, "newest": {"age": 9}}
+    return [{}, {"arms": new}, {}, {"arms": again, "k": 2}, {"available": ["new"]}, {"k": 5}, {}]
+
+
+@pytest.mark.parametrize("policy", ["d_lin_ts", "exp3"])
+def test_a_batch_that_brings_arms_decides_as_one_at_a_time(policy: str) -> None:
+    many, single = typed(policy), typed(policy)
+    made = many.decide_many(bringing(), now=0)
+    assert made == [single.decide(**each, now=0) for each in bringing()]
+    assert [len(each.probabilities) for each in made[:3]] == [2, 3, 3]
+    assert many.arms == ["a", "b", "new", "newer", "newest"]
+    assert same(many, single)
+
+
+@pytest.mark.parametrize("first", [{"available": ["new"]}, {"k": 3}, {"k": 4}])
+def test_nobody_knows_the_arms_of_a_later_request(first: dict[str, Any]) -> None:
+    agent, other = news(), news()
+    with pytest.raises(InputError, match=r"one of a, b, got 'new'|k must be at most 2"):
+        agent.decide_many([{"context": [1], **first}, {"context": [1], "arms": {"new": [1, 1]}}])
+    assert same(agent, other, context=[1])
+
+
+@pytest.mark.parametrize("policy", ["lin_ucb", "d_lin_ts", "exp3"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_arms_of_a_decision_that_cannot_be_made_are_not_added(
+    policy: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, other = typed(policy), typed(policy)
+    for each in (agent, other):
+        play(each, 5)
+        each.decide(id="open", now=5)
+    other._book.widen(4 if count == 1 else 8)  # the slots stay
+    other.expire(now=6)
+    act_once = Learner.act_once
+
+    def refusing(self: Learner, context: Any, available: np.ndarray, *arguments: Any) -> Any:
+        if available[1 + count :].any():
+            raise DivergenceError("it cannot decide here")
+        return act_once(self, context, available, *arguments)
+
+    monkeypatch.setattr(Learner, "act_once", refusing)
+    before = agent._book.features.vectors.state()
+    new = [{"arms": {f"new {i}": {"topic": f"t{i}", "age": 1000.0}}} for i in range(count)]
+    with pytest.raises(InputError, match="it cannot decide here"):
+        agent.decide_many([{}, *new], now=6)
+    monkeypatch.undo()
+    assert (agent.arms, agent.open) == (["a", "b"], ["open"])
+    assert agent._book.features.vectors.state() == before
+    assert same(agent, other)
+    agent.add_arm("new 0", {"age": 3})
+    other.add_arm("new 0", {"age": 3})
+    assert same(agent, other)
 
 
 def test_arms_without_features_may_be_brought_too() -> None:
