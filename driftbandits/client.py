@@ -14,6 +14,7 @@ import httpx
 
 from driftbandits import check
 from driftbandits.atomic_file import write_atomically
+from driftbandits.client_batches import batches
 from driftbandits.client_messages import (
     Bandit,
     Correction,
@@ -29,7 +30,6 @@ from driftbandits.client_messages import (
 )
 from driftbandits.service_calls import ServiceCalls
 
-BATCH_SIZE = 1000
 LONG = 120.0  # seconds, for what compiles or deletes much; the service gives up after 60
 
 Names = Iterable[str]
@@ -225,6 +225,9 @@ class Client:
     def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Asks for many decisions, in batches of up to 1,000.
 
+        Batches are smaller where requests are large or bring many arms. If a batch is refused,
+        the decisions of those before it stay.
+
         Args:
             bandit: The name of the bandit.
             requests: A mapping for each decision, which may have a `context`, the `available` arms,
@@ -413,21 +416,6 @@ class Client:
         for batch in batches(rows):
             target = path(bandit, f"{kind}/batch")
             yield from self._call("POST", target, {kind: batch}, safe=True)[kind]
-
-
-def batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Splits requests so that each batch has at most BATCH_SIZE decisions, slates included."""
-    batch: list[dict[str, Any]] = []
-    size = 0
-    for row in rows:
-        own = row.get("k", 1)
-        if batch and size + own > BATCH_SIZE:
-            yield batch
-            batch, size = [], 0
-        batch.append(row)
-        size += own
-    if batch:
-        yield batch
 
 
 def path(bandit: str, rest: str = "") -> str:
