@@ -341,12 +341,14 @@ class Client:
         return as_bandit(self._call("POST", path(bandit, "arms"), body, at_least=LONG))
 
     def set_features(self, bandit: str, name: str, features: Context) -> Bandit:
-        """Changes the features of an arm. What was learned about the arm stays.
+        """Replaces the features of an arm. What was learned about the arm stays.
+
+        Features that are the same as before change nothing.
 
         Args:
             bandit: The name of the bandit.
             name: The name of the arm.
-            features: Its features from now on.
+            features: All of its features from now on; what is left out is not kept, but missing.
 
         Returns:
             The bandit.

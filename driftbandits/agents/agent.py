@@ -396,11 +396,13 @@ class Agent:
 
     @one_at_a_time
     def set_features(self, name: str, features: Features) -> None:
-        """Changes the features of an arm. What was learned about the arm stays.
+        """Replaces the features of an arm. What was learned about the arm stays.
+
+        Features that are the same as before change nothing.
 
         Args:
             name: The name of the arm.
-            features: Its features from now on.
+            features: All of its features from now on; what is left out is not kept, but missing.
 
         Raises:
             InputError: If there is no such arm, or the features break a rule.
@@ -415,7 +417,8 @@ class Agent:
             print(agent.decide().arm)
             ```
         """
-        self._book.set_features(name, features)
+        if not self._book.has_features(name, features):
+            self._book.set_features(name, features)
 
     @one_at_a_time
     def retire_arm(self, name: str) -> None:

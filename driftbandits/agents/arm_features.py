@@ -36,6 +36,13 @@ class ArmFeatures:
             check.fail("features", "left out, as no arm had any when this agent was made", given)
         return None
 
+    def are(self, slot: int, values: Any) -> bool:
+        """Whether the arm in this slot has these features already."""
+        known = self.values.get(slot)
+        if known is None:
+            return False
+        return bool(self.vectors.to_json(known) == self.vectors.to_json(values))
+
     def set(self, values: Mapping[int, Any]) -> None:
         """Sets the features of arms, by slot; scales and categories follow.
 

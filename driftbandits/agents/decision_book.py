@@ -405,10 +405,18 @@ class DecisionBook:
         self.features.set({self.arms.slot(name): values})
 
     def set_features(self, name: str, features: Features | None) -> None:
+        self.features.set(self._checked_features(name, features))
+
+    def has_features(self, name: str, features: Features | None) -> bool:
+        """Whether the arm has these features, so that setting them should change no scale."""
+        ((slot, values),) = self._checked_features(name, features).items()
+        return self.features.are(slot, values)
+
+    def _checked_features(self, name: str, features: Features | None) -> dict[int, Any]:
         slot = self.arms.slot(name)
         if not self.features.vectors.width or features is None:
             check.fail("features", "those of an arm of an agent whose arms have features", features)
-        self.features.set({slot: self.features.check(features)})
+        return {slot: self.features.check(features)}
 
     def features_json(self, name: str) -> Any:
         """The features of an arm for JSON, or None if they are not known."""

@@ -157,6 +157,30 @@ def test_features_can_be_set() -> None:
     assert play(agent, 10, context=[1]) == play(other, 10, context=[1])
 
 
+@pytest.mark.parametrize(
+    ("make", "again"),
+    [
+        (news, {"sport": 1, "age": 0.1}), (news, [1, np.float32(0.1)]),
+        (typed, {"age": 1.0, "topic": "sport"}), (typed, {"topic": np.str_("sport"), "age": 1}),
+    ],
+)  # fmt: skip
+def test_features_that_an_arm_has_already_change_nothing(make: Any, again: Any) -> None:
+    agent, other = make(), make()
+    for each in (agent, copied(agent)):
+        for _ in range(3):
+            each.set_features("a", again)
+        assert to_bytes(each._book) == to_bytes(other._book)
+        assert table(each) == table(other)
+
+
+def test_features_are_replaced_not_merged() -> None:
+    agent = typed()
+    agent.set_features("a", {"age": 1})
+    assert agent._book.features_json("a") == {"age": 1.0}
+    with pytest.raises(InputError, match="sport in features must be given"):
+        news().set_features("a", {"age": 1})
+
+
 def test_what_was_learned_stays_when_features_change() -> None:
     agent = news()
     play(agent, 10, context=[1])

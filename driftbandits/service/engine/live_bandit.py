@@ -230,6 +230,8 @@ class LiveBandit:
         if kind == "arm_added" and len(names) >= MOST_ARMS:
             raise errors.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
         try:
+            if kind == "features_set" and self.book.has_features(name, features):
+                return
             ARM_CHANGES[kind](self.book, name, features)
         except InputError as error:
             if kind == "arm_added" and name in names:

@@ -184,7 +184,10 @@ class NewFeatures(Struct, forbid_unknown_fields=True):
     """New features of an arm."""
 
     name: Annotated[Name, ARM_NAME]
-    features: Annotated[Features, Meta(description="Numbers in order, or values by name.")]
+    features: Annotated[
+        Features,
+        Meta(description="All of them: numbers in order, or values by name."),
+    ]
 
 
 class NewDecision(Struct, forbid_unknown_fields=True):

@@ -5,11 +5,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from driftbandits import rebuild_agent
 from driftbandits.client import Client
+from driftbandits.logs.events import features_of
+from driftbandits.service.store.records import Event
+from driftbandits.service.store.store import Store
 from driftbandits.service_calls import ServiceError
 from tests.service.http.test_errors import made_key
 from tests.service.serving import Serving, ask, events_of, served, service
@@ -96,6 +100,41 @@ def test_arms_have_features_that_can_be_set(service: Serving) -> None:
         {"topic": "film"}, {"topic": "arts", "age": 4.0}, {"age": 2.0}, None,
     ]  # fmt: skip
     post(service.url, "/nobody/arms/features", body, 404)
+
+
+@pytest.mark.parametrize("kind", ["typed", "plain"])
+def test_the_same_features_again_write_nothing(tmp_path: Path, kind: str) -> None:
+    arms: Any = ARMS if kind == "typed" else {"a": {"x": 0.1}, "b": {"x": 2}}
+    body: Any = {"name": "same", **NEWS, "arms": arms}
+    if kind == "plain":
+        del body["features"]
+    other = {"topic": "film"} if kind == "typed" else [0.3]
+    with served(tmp_path) as serving:
+        post(serving.url, "", body, 201)
+        same = {"name": "a", "features": arms["a"]}
+        shown = post(serving.url, "/same/arms/features", same)
+        assert shown == ask(serving.url, "GET", f"{PATH}/same")[1]
+        post(serving.url, "/same/arms/features", {"name": "a", "features": other})
+        serving.stop()
+        serving.start()
+        for _ in range(2):
+            post(serving.url, "/same/arms/features", {"name": "a", "features": other})
+        post(serving.url, "/same/arms/features", {"name": "a", "features": {"size": 1}}, 422)
+        post(serving.url, "/same/arms/features", same)
+    kinds = [(each.kind, features_of(each)) for each in logged(tmp_path, "same")]
+    shown_other = {"topic": "film"} if kind == "typed" else [np.float32(0.3).item()]
+    first = shown["arms"][0]["features"]
+    assert kinds == [("features_set", shown_other), ("features_set", first)]
+    assert rebuild_agent(f"sqlite:///{tmp_path}/driftbandits.sqlite", "same").events == 2
+
+
+def logged(folder: Path, name: str) -> list[Event]:
+    store = Store(f"sqlite:///{folder}/driftbandits.sqlite", read_only=True)
+    row = store.bandit(name)
+    assert row
+    events = store.events(row.id, 0)
+    store.close()
+    return events
 
 
 def test_a_slate(service: Serving) -> None:
