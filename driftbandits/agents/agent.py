@@ -22,7 +22,7 @@ from driftbandits.agents.file import read_book, write_book
 from driftbandits.agents.learner import DivergenceError
 from driftbandits.agents.one_at_a_time import Turns, one_at_a_time
 from driftbandits.agents.requests import AgentDecision, Request, place_ids
-from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
+from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against, slate_hint
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 
 
@@ -340,12 +340,9 @@ class Agent:
         for (id, reward), verdict in zip(given, batch.verdicts, strict=True):
             if verdict is not LEARNED and verdict is not DUPLICATE:
                 reason = reason_against(id, reward, verdict, self.settings)
-                first = place_ids(id, 1)[0]
-                is_slate = verdict.status == "unknown" and self._book.knows(first)
-                hint = (
-                    f"; {id!r} is a slate, so reward its places: {first!r}, ..." if is_slate else ""
-                )
-                raise check.InputError(reason + hint)
+                if verdict.status == "unknown" and self._book.knows(place_ids(id, 1)[0]):
+                    reason += slate_hint(id)
+                raise check.InputError(reason)
 
     @one_at_a_time
     def expire(self, now: float | None = None) -> list[str]:

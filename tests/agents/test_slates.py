@@ -236,7 +236,7 @@ def test_every_place_has_its_reward() -> None:
     assert agent.open == ["s.3"]
     with pytest.raises(InputError, match=r"decision 's.1' already has the reward 0.0"):
         agent.reward("s.1", 1, now=0)
-    with pytest.raises(InputError, match=r"id 's'; 's' is a slate, so reward its places: 's.1'"):
+    with pytest.raises(InputError, match=r"id 's'; 's' is a slate, so use the ids of its places"):
         agent.reward("s", 1, now=0)
     probabilities = agent.decide(now=0).probabilities
     assert probabilities[two.arm] > probabilities[one.arm]

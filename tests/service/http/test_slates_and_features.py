@@ -155,7 +155,14 @@ def test_a_slate(service: Serving) -> None:
     rewards = {"rewards": [{"id": "s.1", "reward": 0}, {"id": "s.3", "reward": 1}]}
     statuses = post(service.url, "/page/rewards/batch", rewards)["rewards"]
     assert [each["status"] for each in statuses] == ["learned", "learned"]
-    post(service.url, "/page/rewards", {"id": "s", "reward": 1}, 404)
+    hint = "there is no decision with the id 's'; 's' is a slate, so use the ids of its places: "
+    one_reward = {"id": "s", "reward": 1}
+    for where in ("rewards", "corrections"):
+        answer = post(service.url, f"/page/{where}", one_reward, 404)
+        assert answer["error"]["message"] == f"{hint}'s.1', ..."
+    several = {"rewards": [one_reward, {"id": "nobody", "reward": 1}]}
+    refused = post(service.url, "/page/rewards/batch", several)["rewards"]
+    assert [("is a slate" in each["error"]["message"]) for each in refused] == [True, False]
     post(service.url, "/page/rewards", {"id": "s.1", "reward": 1}, 409)
     assert post(service.url, path, {"id": "s", "k": 3})["decisions"] == longer
     assert events_of(service.url, "page")[:2] == (3, 2)
