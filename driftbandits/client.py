@@ -95,7 +95,7 @@ class Client:
     def create(
         self,
         name: str,
-        arms: Names | Mapping[str, Context],
+        arms: Names | Mapping[str, Context | None],
         context: Names | Mapping[str, Any] = (),
         policy: str = "tracker",
         *,
@@ -108,7 +108,8 @@ class Client:
 
         Args:
             name: The name of the bandit.
-            arms: The names of its arms, or a mapping of names to the features of each arm.
+            arms: The names of its arms, or a mapping of names to the features of each arm, or to
+                None if they are not known.
             context: The names of the numbers that come with each decision, or a schema: a mapping
                 of names to `number()`, `category()`, `cyclic()`, `flag()`, or to their texts.
             policy: The name of a policy with its settings, as in "recurrent(energy=0)".
@@ -190,7 +191,7 @@ class Client:
         available: Names | None = None,
         id: str | None = None,
         *,
-        arms: Mapping[str, Context] | None = None,
+        arms: Mapping[str, Context | None] | None = None,
         k: int | None = None,
     ) -> Any:
         """Asks for a decision. The same id again gives the same decision.
@@ -201,7 +202,7 @@ class Client:
             available: The names of the arms to choose from. None means all that are not retired.
             id: Your own id of the decision, or of the slate. None makes one.
             arms: The arms to choose from, instead of `available`, with features that count for this
-                decision only.
+                decision only, or None for those that the arm has.
             k: How many arms to choose, all different, for a slate. None chooses one.
 
         Returns:

@@ -84,11 +84,11 @@ def test_arms_come_and_go(client: Client, service: FakeService) -> None:
 def test_a_decision_has_an_id_and_probabilities(client: Client, service: FakeService) -> None:
     decision = client.decide("shop", context=np.float32([1, 2.5]), available=("red",), id="mine")
     assert decision == Decision("mine", "red", 0.25, {"red": 0.25, "green": 0.75})
-    client.decide("shop", context={"age": np.int64(3)})
+    client.decide("shop", context={"age": np.int64(3), "new": np.True_, "old": False, "x": None})
     client.decide("shop")
     first, second, third = (body for _, _, body in service.asked)
     assert first == {"id": "mine", "context": [1.0, 2.5], "available": ["red"]}
-    assert second["context"] == {"age": 3.0}
+    assert second["context"] == {"age": 3.0, "new": True, "old": False, "x": None}
     assert set(third) == {"id"}
     assert len({second["id"], third["id"]}) == 2
 
@@ -280,6 +280,15 @@ def test_several_threads_share_a_client(client: Client, service: FakeService) ->
         (lambda client: client.decide("shop", available="red"), "available must be a list"),
         (lambda client: client.decide("shop", context=[1.0, np.nan]), "context must be a finite"),
         (lambda client: client.decide("shop", context={"age": ()}), "age must be a finite"),
+        (
+            lambda client: client.decide("shop", context=[1, True]),
+            "context must be a finite number",
+        ),
+        (lambda client: client.decide("shop", context=5), "context must be numbers in order, or"),
+        (
+            lambda client: client.decide("shop", arms={"a": "x"}),
+            "the features of a must be numbers",
+        ),
         (lambda client: client.decide_many("shop", [{"contxt": [1]}]), "did you mean 'context'"),
         (lambda client: client.decide("shop", k="2"), "k must be a whole number of at least 1"),
         (lambda client: client.decide("shop", k=0), "k must be a whole number of at least 1"),

@@ -87,7 +87,7 @@ class Admission:
         mask = self._arms.mask(list(given))
         return PolicyInput(context, mask, features or None, new_arms=new or None)
 
-    def _new_arms(self, given: Mapping[str, Features]) -> dict[str, Features]:
+    def _new_arms(self, given: Mapping[str, Features | None]) -> dict[str, Features | None]:
         """The arms that are to be added; later requests of the caller know them."""
         if not self._may_add:
             return {}

@@ -33,7 +33,8 @@ class Agent:
     calls at the same times, an agent makes the same decisions, bit for bit.
 
     Args:
-        arms: The names of the arms, or a mapping of names to the features of each arm.
+        arms: The names of the arms, or a mapping of names to the features of each arm, or to None
+            if they are not known.
         context: The names of the numbers that come with each decision, or a schema: a mapping of
             names to `number()`, `category()`, `cyclic()` or `flag()`. Without any, the agent has no
             context.
@@ -75,7 +76,7 @@ class Agent:
 
     def __init__(
         self,
-        arms: Sequence[str] | Mapping[str, Features],
+        arms: Sequence[str] | Mapping[str, Features | None],
         context: Sequence[str] | Mapping[str, Field | str] = (),
         policy: str = "tracker",
         seed: int = 0,
@@ -155,7 +156,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: None = None,
         id: str | None = None,
         now: float | None = None,
@@ -167,7 +168,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: int,
         id: str | None = None,
         now: float | None = None,
@@ -178,7 +179,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: int | None = None,
         id: str | None = None,
         now: float | None = None,
@@ -188,8 +189,9 @@ class Agent:
         Args:
             context: The numbers in the order of the context's names, or a mapping by name.
             available: The names of the arms to choose from. None means all that are not retired.
-            arms: The arms to choose from, instead of `available`, with their features. These count
-                for this decision only; an arm with a new name is added when the decision is made.
+            arms: The arms to choose from, instead of `available`, with their features, or None for
+                those that the arm has. They count for this decision only; an arm with a new name is
+                added when the decision is made.
             k: How many arms to choose, all different, for a slate of k places. The arm of each
                 place is drawn from the policy's probabilities over what is left. None chooses one.
             id: Your own id of the decision, or of the slate, whose places then have the ids

@@ -83,6 +83,8 @@ class Flag:
     def check(self, label: str, value: object) -> bool:
         if value is True or value is False:
             return value
+        if isinstance(value, np.bool_):
+            return bool(value)
         check.fail(label, "true or false", value)
 
     def __str__(self) -> str:

@@ -202,6 +202,19 @@ def test_own_features_count_for_one_decision() -> None:
     assert one.probabilities == other.decide([1], id="y", now=0).probabilities
 
 
+def test_none_stands_for_what_is_not_known() -> None:
+    agent = Agent({"a": TYPED["a"], "b": None}, policy="d_lin_ts", features=TYPES, seed=SEED)
+    assert not agent._book.features.table[1].any()
+    agent.set_features("a", {"topic": None, "age": None})
+    assert agent._book.features_json("a") == {}
+    assert agent._book.features.table[0].tolist() == [0, 0, 0, 1, 0, 1], "both are missing"
+    one, other = typed(), typed()
+    own: Any = {"a": None, "b": {"age": 3}}
+    assert one.decide(arms=own, now=0) == other.decide(arms={**own, "a": TYPED["a"]}, now=0)
+    with pytest.raises(InputError, match="features must be those of an arm"):
+        one.set_features("a", None)  # type: ignore[arg-type]
+
+
 def test_only_own_arms_are_chosen() -> None:
     agent = Agent({**NEWS, "c": [5, 5]}, policy="lin_ucb", features=["sport", "age"])
     made = [agent.decide(arms={"b": [0, 1], "a": [1, 1]}, now=0) for _ in range(5)]
@@ -314,6 +327,14 @@ def test_scales_that_own_arms_changed_are_those_of_the_file(ages: int) -> None:
 
 WRONG_FEATURES: list[tuple[Any, str]] = [
     ({"sport": 1}, "age in features must be given, got {'sport': 1}"),
+    ([1, True], "features must be a list of numbers, got [1, True]"),
+    ([True, False], "features must be a list of numbers, got [True, False]"),
+    ([1, np.False_], "features must be a list of numbers, got [1, np.False_]"),
+    (np.array([True, False]), "features must be a list of numbers, got array([ True, False])"),
+    ({"sport": True, "age": 1}, "sport in features must be a number (features={'sport'"),
+    ({"sport": np.True_, "age": 1}, "sport in features must be a number (features={'sport'"),
+    ({"sport": 1, "age": None}, "age in features must be a number (features={'age'"),
+    ([1, None], "features must be a list of numbers, got [1, None]"),
     ({"sport": 1, "age": 2, "size": 3}, "a name in features must be one of sport, age, got 'size'"),
     ([1], "features must be 2 numbers (sport, age), got [1]"),
     ([1, np.nan], "features must be a list of finite numbers"),
@@ -325,6 +346,7 @@ WRONG_FEATURES: list[tuple[Any, str]] = [
 WRONG_VALUES: list[tuple[Any, str]] = [
     ({"size": 1}, "a name in features must be one of topic, age, got 'size'"),
     ({"age": np.nan}, "age in features must be"),
+    ({"age": True}, "age in features must be a finite number"),
     ({"topic": 5}, "topic in features must be a text"),
     ({"topic": ""}, "topic in features must be a text"),
     ([1, 2], "features must be a mapping of names to values, got [1, 2]"),

@@ -87,6 +87,28 @@ def test_plain_numbers_are_named_by_the_first_arm(service: Serving) -> None:
     post(service.url, "/plain/decisions", {"id": "y"})
     own = table_of(service.url, "plain", "parquet")["own_arms"].to_list()
     assert own == ['{"a": [0.0, 0.0], "b": [1.0, 1.0]}', None]
+    for wrong in ({"x": True, "y": 1}, {"x": None, "y": 1}, [True, 1], [None, 1]):
+        for path, sent in [
+            ("decisions", {"arms": {"a": wrong}}), ("arms", {"name": "c", "features": wrong}),
+            ("arms/features", {"name": "a", "features": wrong}),
+        ]:  # fmt: skip
+            answer = post(service.url, f"/plain/{path}", sent, 422)
+            assert "number" in answer["error"]["message"] or "`float`" in answer["error"]["message"]
+
+
+def test_null_stands_for_what_is_not_known(service: Serving) -> None:
+    body = {"name": "vague", **NEWS, "arms": {**ARMS, "c": None}}
+    made = post(service.url, "", body, 201)
+    assert [arm["features"] for arm in made["arms"]] == [*(arm["features"] for arm in SHOWN), None]
+    again = {arm["name"]: arm["features"] for arm in made["arms"]}
+    post(service.url, "", {**body, "arms": again}, 200)
+    post(service.url, "/vague/decisions", {"id": "x", "arms": {"a": None, "b": {"age": None}}})
+    own = table_of(service.url, "vague", "parquet")["own_arms"].to_list()
+    assert own == ['{"b": {}}']
+    body = {"name": "a", "features": {"topic": None, "age": 2}}
+    found = post(service.url, "/vague/arms/features", body)["arms"]
+    assert found[0]["features"] == {"age": 2.0}
+    post(service.url, "/vague/arms/features", {"name": "a", "features": None}, 422)
 
 
 def test_arms_have_features_that_can_be_set(service: Serving) -> None:
@@ -324,7 +346,7 @@ def test_the_client_knows_slates_and_features(service: Serving) -> None:
         assert [(each.id, each.slate, each.place) for each in slate] == [
             ("s.1", "s", 1), ("s.2", "s", 2),
         ]  # fmt: skip
-        own = {"b": {"topic": "film"}, "c": {}}
+        own = {"b": {"topic": "film"}, "c": None}
         single, many = client.decide_many("friend", [{"arms": own}, {"id": "s", "k": 3}])
         assert single.arm in own
         assert many[:2] == slate
