@@ -67,7 +67,8 @@ class NumberVectors:
         return self.ranges.checked(row) if self.names else row
 
     def example(self) -> list[float]:
-        return [0.0] * self.width
+        nearest_to_0: list[float] = np.clip(0.0, self.ranges.lows, self.ranges.highs).tolist()
+        return nearest_to_0
 
     def see(self, values: np.ndarray) -> None: ...
 

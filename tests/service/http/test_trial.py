@@ -37,6 +37,12 @@ def test_growth_that_was_tried_out_compiles_no_program() -> None:
     assert compiled_programs.cache_info().misses == compiled
 
 
+def test_a_range_of_the_context_need_not_include_0() -> None:
+    ranges = {"age": [18, 120], "debt": [-9, -1]}
+    config = {"context": ["age", "debt", "x"], "context_ranges": ranges}
+    try_out({**TWO, **config, "policy": "lin_ucb"})
+
+
 def times(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> list[float]:
     """Pairs take so long, one after the other."""
     left = list(seconds)
