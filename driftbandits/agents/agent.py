@@ -373,7 +373,7 @@ class Agent:
 
     @one_at_a_time
     def add_arm(self, name: str, features: Features | None = None) -> None:
-        """Adds an arm, which starts from the prior.
+        """Adds an arm, which starts from the prior, in a slot of its own.
 
         Args:
             name: The name of the new arm.

@@ -215,6 +215,18 @@ def test_none_stands_for_what_is_not_known() -> None:
         one.set_features("a", None)  # type: ignore[arg-type]
 
 
+def test_without_deviations_only_the_features_that_are_brought_count() -> None:
+    agent = Agent(["one", "two"], policy="d_lin_ucb(deviation=0)", features=["sport"], seed=SEED)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        own = dict(zip(rng.permutation(["one", "two"]).tolist(), ([1.0], [0.0]), strict=True))
+        decision = agent.decide(arms=own, now=0)
+        agent.reward(decision.id, own[decision.arm][0], now=0)
+    for sport, other in (("one", "two"), ("two", "one")):
+        made = agent.decide(arms={sport: [1], other: [0]}, now=0)
+        assert made.probabilities[sport] == 1
+
+
 def test_only_own_arms_are_chosen() -> None:
     agent = Agent({**NEWS, "c": [5, 5]}, policy="lin_ucb", features=["sport", "age"])
     made = [agent.decide(arms={"b": [0, 1], "a": [1, 1]}, now=0) for _ in range(5)]
