@@ -15,6 +15,7 @@ LISTED_BY = {
     "NAME": "driftbandits list",
 }
 SETTING_OF = "a setting of "
+LONGEST_SHOWN = 300  # characters of a value in a message
 
 
 class InputError(ValueError):
@@ -36,7 +37,22 @@ class InputError(ValueError):
 
 
 def fail(name: str, rule: str, value: object) -> NoReturn:
-    raise InputError(f"{name} must be {rule}, got {value!r}")
+    raise InputError(f"{shortened(name)} must be {rule}, got {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as it would be written in Python, cut off if it is long."""
+    try:
+        return shortened(repr(value))
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deep lists
+        return f"a very long {type(value).__name__}"
+
+
+def shortened(text: str) -> str:
+    """A text for a message, cut off if it is long."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"{text[:LONGEST_SHOWN]}... ({len(text):,} characters)"
 
 
 def is_number(value: object) -> bool:
@@ -103,7 +119,7 @@ def known(kind: str, value: object, names: Iterable[str], instead: str = "") -> 
     near = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     other = f"{instead}, or " if instead else ""
-    raise InputError(f"{kind} must be {other}{rule}, got {value!r}{hint}")
+    raise InputError(f"{kind} must be {other}{rule}, got {shown(value)}{hint}")
 
 
 def listing(kind: str, names: list[str]) -> str:

@@ -39,7 +39,7 @@ def parse(kind: str, text: str, unnamed: Mapping[str, str] = NOTHING) -> Choice:
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two if it is deep
         refuse(kind, text)
     if isinstance(node, ast.Name):
         return Choice(node.id, {})
@@ -51,6 +51,8 @@ def parse(kind: str, text: str, unnamed: Mapping[str, str] = NOTHING) -> Choice:
     given = [(first, value) for value in node.args]
     settings = {}
     for name, value in given + [(keyword.arg, keyword.value) for keyword in node.keywords]:
+        if name is None and isinstance(value, ast.Call):
+            check.fail(kind, "written without another name(...) inside of it", text)
         if name is None or name in settings or isinstance(value, ast.Starred):
             refuse(kind, text)
         settings[name] = _value(name, value, text)

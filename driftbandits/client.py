@@ -14,6 +14,7 @@ import httpx
 
 from driftbandits import check
 from driftbandits.atomic_file import write_atomically
+from driftbandits.client_batches import batches
 from driftbandits.client_messages import (
     Bandit,
     Correction,
@@ -29,7 +30,6 @@ from driftbandits.client_messages import (
 )
 from driftbandits.service_calls import ServiceCalls
 
-BATCH_SIZE = 1000
 LONG = 120.0  # seconds, for what compiles or deletes much; the service gives up after 60
 
 Names = Iterable[str]
@@ -95,7 +95,7 @@ class Client:
     def create(
         self,
         name: str,
-        arms: Names | Mapping[str, Context],
+        arms: Names | Mapping[str, Context | None],
         context: Names | Mapping[str, Any] = (),
         policy: str = "tracker",
         *,
@@ -108,7 +108,8 @@ class Client:
 
         Args:
             name: The name of the bandit.
-            arms: The names of its arms, or a mapping of names to the features of each arm.
+            arms: The names of its arms, or a mapping of names to the features of each arm, or to
+                None if they are not known.
             context: The names of the numbers that come with each decision, or a schema: a mapping
                 of names to `number()`, `category()`, `cyclic()`, `flag()`, or to their texts.
             policy: The name of a policy with its settings, as in "recurrent(energy=0)".
@@ -190,7 +191,7 @@ class Client:
         available: Names | None = None,
         id: str | None = None,
         *,
-        arms: Mapping[str, Context] | None = None,
+        arms: Mapping[str, Context | None] | None = None,
         k: int | None = None,
     ) -> Any:
         """Asks for a decision. The same id again gives the same decision.
@@ -201,7 +202,7 @@ class Client:
             available: The names of the arms to choose from. None means all that are not retired.
             id: Your own id of the decision, or of the slate. None makes one.
             arms: The arms to choose from, instead of `available`, with features that count for this
-                decision only.
+                decision only, or None for those that the arm has.
             k: How many arms to choose, all different, for a slate. None chooses one.
 
         Returns:
@@ -224,6 +225,9 @@ class Client:
 
     def decide_many(self, bandit: str, requests: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Asks for many decisions, in batches of up to 1,000.
+
+        Batches are smaller where requests are large or bring many arms. If a batch is refused,
+        the decisions of those before it stay.
 
         Args:
             bandit: The name of the bandit.
@@ -338,12 +342,14 @@ class Client:
         return as_bandit(self._call("POST", path(bandit, "arms"), body, at_least=LONG))
 
     def set_features(self, bandit: str, name: str, features: Context) -> Bandit:
-        """Changes the features of an arm. What was learned about the arm stays.
+        """Replaces the features of an arm. What was learned about the arm stays.
+
+        Features that are the same as before change nothing.
 
         Args:
             bandit: The name of the bandit.
             name: The name of the arm.
-            features: Its features from now on.
+            features: All of its features from now on; what is left out is not kept, but missing.
 
         Returns:
             The bandit.
@@ -413,21 +419,6 @@ class Client:
         for batch in batches(rows):
             target = path(bandit, f"{kind}/batch")
             yield from self._call("POST", target, {kind: batch}, safe=True)[kind]
-
-
-def batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Splits requests so that each batch has at most BATCH_SIZE decisions, slates included."""
-    batch: list[dict[str, Any]] = []
-    size = 0
-    for row in rows:
-        own = row.get("k", 1)
-        if batch and size + own > BATCH_SIZE:
-            yield batch
-            batch, size = [], 0
-        batch.append(row)
-        size += own
-    if batch:
-        yield batch
 
 
 def path(bandit: str, rest: str = "") -> str:

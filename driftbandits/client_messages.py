@@ -3,7 +3,7 @@
 import math
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -158,12 +158,32 @@ def as_request(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_values(what: str, given: Any) -> Any:
     """A context, or the features of an arm: numbers in order, or values by name."""
+    if given is None:  # of an arm: those that it has
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        check.fail(what, "numbers in order, or values by name", given)
     if not isinstance(given, Mapping):
-        return [finite(what, value) for value in given]
-    return {
-        name: value if value is None or isinstance(value, str | bool) else finite(name, value)
-        for name, value in given.items()
-    }
+        return [number(what, value) for value in given]
+    return {name: as_value(str(name), value) for name, value in given.items()}
+
+
+def as_value(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return bool(value) if is_flag(value) else finite(name, value)
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number, but no flag."""
+    if is_flag(value):
+        check.fail(name, "a finite number", value)
+    return finite(name, value)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether it is a bool, or NumPy's, which a client can know without NumPy."""
+    kind = type(value)
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def as_arms(given: Any) -> Any:

@@ -27,7 +27,7 @@ from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = [
     "report/test_page.py", "service/http/test_page.py", "service/http/test_docs_page.py",
-    "docs/test_site_in_browser.py",
+    "service/http/test_page_examples.py", "docs/test_site_in_browser.py",
 ]  # fmt: skip
 HOSTS = ["service/test_hosts.py"]
 SOAK = os.environ.get("SOAK") == "1"  # `make soak`: the long forms of what takes long

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from driftbandits import InputError
-from driftbandits.client import Client, batches
+from driftbandits.client import Client
+from driftbandits.client_batches import batches
 from driftbandits.client_messages import Arm, Decision, Outcome
 from driftbandits.service_calls import ServiceError
 from tests.fake_service import FakeService, refused
@@ -83,11 +84,11 @@ def test_arms_come_and_go(client: Client, service: FakeService) -> None:
 def test_a_decision_has_an_id_and_probabilities(client: Client, service: FakeService) -> None:
     decision = client.decide("shop", context=np.float32([1, 2.5]), available=("red",), id="mine")
     assert decision == Decision("mine", "red", 0.25, {"red": 0.25, "green": 0.75})
-    client.decide("shop", context={"age": np.int64(3)})
+    client.decide("shop", context={"age": np.int64(3), "new": np.True_, "old": False, "x": None})
     client.decide("shop")
     first, second, third = (body for _, _, body in service.asked)
     assert first == {"id": "mine", "context": [1.0, 2.5], "available": ["red"]}
-    assert second["context"] == {"age": 3.0}
+    assert second["context"] == {"age": 3.0, "new": True, "old": False, "x": None}
     assert set(third) == {"id"}
     assert len({second["id"], third["id"]}) == 2
 
@@ -103,6 +104,31 @@ def test_many_decisions_are_one_request(client: Client, service: FakeService) ->
 def test_a_batch_has_at_most_1000_places() -> None:
     rows: list[dict[str, Any]] = [{"k": 600}, {"id": "x"}, {"k": 399}, {"k": 1}, {"k": 1000}]
     assert list(batches(rows)) == [rows[:3], rows[3:4], rows[4:]]
+
+
+def test_a_batch_brings_at_most_10_000_arms(client: Client, service: FakeService) -> None:
+    own = {f"arm {place}": {"size": 0.5} for place in range(1000)}
+    rows: list[dict[str, Any]] = [{"id": str(number), "arms": own} for number in range(25)]
+    made = client.decide_many("shop", [*rows, {"id": "last"}])
+    assert [one.id for one in made] == [*(row["id"] for row in rows), "last"]
+    assert [len(body["decisions"]) for _, _, body in service.asked] == [10, 10, 6]
+
+
+@pytest.mark.parametrize("text", ["x", "é", "🦜"])
+def test_a_batch_has_at_most_4_million_bytes(
+    client: Client, service: FakeService, text: str
+) -> None:
+    context = {f"name {place}": text * 200 for place in range(100)}
+    rows: list[dict[str, Any]] = [{"id": str(number), "context": context} for number in range(300)]
+    assert [one.id for one in client.decide_many("shop", rows)] == [row["id"] for row in rows]
+    sizes = [int(headers["Content-Length"]) for headers in service.headers]
+    assert len(sizes) > 1
+    assert max(sizes) <= 4_000_000
+
+
+def test_a_request_that_is_too_large_is_sent_alone() -> None:
+    rows: list[dict[str, Any]] = [{"id": "a"}, {"context": ["x" * 5_000_000]}, {"id": "b"}]
+    assert list(batches(rows)) == [rows[:1], rows[1:2], rows[2:]]
 
 
 def test_rewards_tell_what_became_of_them(client: Client) -> None:
@@ -254,6 +280,15 @@ def test_several_threads_share_a_client(client: Client, service: FakeService) ->
         (lambda client: client.decide("shop", available="red"), "available must be a list"),
         (lambda client: client.decide("shop", context=[1.0, np.nan]), "context must be a finite"),
         (lambda client: client.decide("shop", context={"age": ()}), "age must be a finite"),
+        (
+            lambda client: client.decide("shop", context=[1, True]),
+            "context must be a finite number",
+        ),
+        (lambda client: client.decide("shop", context=5), "context must be numbers in order, or"),
+        (
+            lambda client: client.decide("shop", arms={"a": "x"}),
+            "the features of a must be numbers",
+        ),
         (lambda client: client.decide_many("shop", [{"contxt": [1]}]), "did you mean 'context'"),
         (lambda client: client.decide("shop", k="2"), "k must be a whole number of at least 1"),
         (lambda client: client.decide("shop", k=0), "k must be a whole number of at least 1"),
@@ -275,7 +310,10 @@ def test_a_foolish_client_is_refused(settings: dict[str, Any]) -> None:
         Client(**settings)
 
 
-NEEDED = ["", ".atomic_file", ".check", ".client", ".client_messages", ".extras", ".service_calls"]
+NEEDED = [
+    "", ".atomic_file", ".check", ".client", ".client_batches", ".client_messages", ".extras",
+    ".service_calls",
+]  # fmt: skip
 
 
 def test_it_imports_httpx_and_neither_jax_nor_numpy() -> None:

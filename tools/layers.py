@@ -40,7 +40,9 @@ LAYERS = [
         "the ASGI application, limits of connections, routes, messages, roles, pages",
     ),
     Layer(("service_calls",), "requests to a service, repeated where that is safe"),
-    Layer(("client_messages",), "what a client sends and receives"),
+    Layer(
+        ("client_messages", "client_batches"), "what a client sends and receives, batch by batch"
+    ),
     Layer(("service.server", "client"), "a worker from start to stop; the service from Python"),
     Layer(("catalogue",), "lists policies, environments and experiments without importing JAX"),
     Layer(("uses",), "what each policy and environment is for"),

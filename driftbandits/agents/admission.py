@@ -27,12 +27,24 @@ class DecisionBatch(NamedTuple):
 
 
 class Admission:
-    """Checks requests and changes nothing."""
+    """Checks requests and changes nothing, not even the arms where requests may bring new ones:
+    those are added by the decision that brings them, once it is made.
+    """
 
     def __init__(
-        self, arms: Arms, contexts: Vectors, features: ArmFeatures, open: OpenDecisions
+        self,
+        arms: Arms,
+        contexts: Vectors,
+        features: ArmFeatures,
+        open: OpenDecisions,
+        may_add: bool = False,
     ) -> None:
         self._arms, self._contexts, self._features, self._open = arms, contexts, features, open
+        self._may_add = may_add
+
+    def adding_arms(self) -> "Admission":
+        """One for a single caller, whose requests may bring arms that are not there yet."""
+        return Admission(self._arms, self._contexts, self._features, self._open, may_add=True)
 
     def admitting(
         self,
@@ -64,42 +76,32 @@ class Admission:
         batch.new.update(new)
         batch.known.update(known)
 
-    def new_arms(
-        self, ids: Sequence[str], requests: Sequence[DecisionRequest], past: Past
-    ) -> dict[str, Features]:
-        """The arms that new decisions bring and that are not there yet.
-
-        With InputError if `admitting` would refuse a request even with these arms, so that nothing
-        is added for decisions that are not made.
-        """
-        new: dict[str, Features] = {}
-        for id, request in zip(ids, requests, strict=True):
-            if request.arms is not None and not self._is_known(id, request.k, past):
-                own = checks.own_arms(request.arms, request.available)
-                new |= {name: each for name, each in own.items() if name not in self._arms}
-        if new:
-            arms = self._arms.with_new(new)
-            rehearsal = Admission(arms, self._contexts, self._features, self._open)
-            for _ in rehearsal.admitting(DecisionBatch({}, {}), ids, requests, past):
-                pass
-        return new
-
-    def _is_known(self, id: str, k: int | None, past: Past) -> bool:
-        """Whether all decisions of a request were made before."""
-        if k is not None:
-            check.integer(k=k)
-            if k > len(self._arms.names):
-                return False
-        return all(each in self._open or each in past for each in place_ids(id, k))
-
     def _checked(self, request: DecisionRequest) -> PolicyInput:
         context = self._contexts.check(request.context)
         if request.arms is None:
             return PolicyInput(context, self._arms.mask(request.available))
         given = checks.own_arms(request.arms, request.available)
+        new = self._new_arms(given)
         own = {self._arms.slot(name): self._features.check(each) for name, each in given.items()}
         features = {slot: each for slot, each in own.items() if each is not None}
-        return PolicyInput(context, self._arms.mask(list(given)), features or None)
+        mask = self._arms.mask(list(given))
+        return PolicyInput(context, mask, features or None, new_arms=new or None)
+
+    def _new_arms(self, given: Mapping[str, Features | None]) -> dict[str, Features | None]:
+        """The arms that are to be added; later requests of the caller know them."""
+        if not self._may_add:
+            return {}
+        new = {name: each for name, each in given.items() if name not in self._arms}
+        if new:
+            self._arms = self._arms.with_new(new)
+        return new
+
+    def _most_places(self, request: DecisionRequest) -> int:
+        """No slate of this request can have more, whatever is available."""
+        most = len(self._arms.names)
+        if self._may_add and request.arms is not None:
+            most += len(checks.own_arms(request.arms, request.available))
+        return most
 
     def _admit_slate(
         self,
@@ -112,7 +114,7 @@ class Admission:
         """Takes each place of a slate as a decision; places that are known are not chosen again."""
         assert request.k is not None
         check.integer(k=request.k)
-        if request.k > len(self._arms.names):  # before a list of so many is made
+        if request.k > self._most_places(request):  # before a list of so many is made
             left = self._checked(request).available.sum()
             check.fail("k", MOST_PLACES.format(left), request.k)
         ids = place_ids(id, request.k)
@@ -140,15 +142,21 @@ class Admission:
         for each in missing:
             its_own = free.copy()  # from which the arms of the places before it are taken
             caller.new[each] = checked._replace(available=its_own, slate=slate, place=places[each])
+            checked = checked._replace(new_arms=None)  # the first place has added them
 
 
 def decided_together(new: Mapping[str, PolicyInput]) -> Iterator[Mapping[str, PolicyInput]]:
-    """Splits decisions: what has features of its own, or a place on a slate, is decided alone."""
-    if not any(each.slate or each.features for each in new.values()):
+    """Splits decisions into those that are made in one go."""
+    if not any(map(is_alone, new.values())):
         yield new
         return
-    for alone, group in groupby(new.items(), lambda item: bool(item[1].slate or item[1].features)):
+    for alone, group in groupby(new.items(), lambda item: is_alone(item[1])):
         if alone:
             yield from ({id: each} for id, each in group)
         else:
             yield dict(group)
+
+
+def is_alone(request: PolicyInput) -> bool:
+    """Whether it has features of its own, brings arms, or is a place on a slate."""
+    return bool(request.slate or request.features or request.new_arms)

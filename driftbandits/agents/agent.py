@@ -22,7 +22,7 @@ from driftbandits.agents.file import read_book, write_book
 from driftbandits.agents.learner import DivergenceError
 from driftbandits.agents.one_at_a_time import Turns, one_at_a_time
 from driftbandits.agents.requests import AgentDecision, Request, place_ids
-from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against
+from driftbandits.agents.reward_verdicts import DUPLICATE, LEARNED, reason_against, slate_hint
 from driftbandits.agents.settings import AgentCounts, AgentSettings
 
 
@@ -33,7 +33,8 @@ class Agent:
     calls at the same times, an agent makes the same decisions, bit for bit.
 
     Args:
-        arms: The names of the arms, or a mapping of names to the features of each arm.
+        arms: The names of the arms, or a mapping of names to the features of each arm, or to None
+            if they are not known.
         context: The names of the numbers that come with each decision, or a schema: a mapping of
             names to `number()`, `category()`, `cyclic()` or `flag()`. Without any, the agent has no
             context.
@@ -75,7 +76,7 @@ class Agent:
 
     def __init__(
         self,
-        arms: Sequence[str] | Mapping[str, Features],
+        arms: Sequence[str] | Mapping[str, Features | None],
         context: Sequence[str] | Mapping[str, Field | str] = (),
         policy: str = "tracker",
         seed: int = 0,
@@ -155,7 +156,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: None = None,
         id: str | None = None,
         now: float | None = None,
@@ -167,7 +168,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: int,
         id: str | None = None,
         now: float | None = None,
@@ -178,7 +179,7 @@ class Agent:
         context: Context = (),
         available: Sequence[str] | None = None,
         *,
-        arms: Mapping[str, Features] | None = None,
+        arms: Mapping[str, Features | None] | None = None,
         k: int | None = None,
         id: str | None = None,
         now: float | None = None,
@@ -188,8 +189,9 @@ class Agent:
         Args:
             context: The numbers in the order of the context's names, or a mapping by name.
             available: The names of the arms to choose from. None means all that are not retired.
-            arms: The arms to choose from, instead of `available`, with their features. These count
-                for this decision only; an arm with a new name is added.
+            arms: The arms to choose from, instead of `available`, with their features, or None for
+                those that the arm has. They count for this decision only; an arm with a new name is
+                added when the decision is made.
             k: How many arms to choose, all different, for a slate of k places. The arm of each
                 place is drawn from the policy's probabilities over what is left. None chooses one.
             id: Your own id of the decision, or of the slate, whose places then have the ids
@@ -244,8 +246,7 @@ class Agent:
         given = [r if isinstance(r, Request) else checks.request(r, Request) for r in requests]
         book, batch, ids = self._book, DecisionBatch({}, {}), self._ids(given)
         at = moment(now)
-        self._add_arms(ids, given)
-        book.admit(batch, ids, given)
+        book.admit(batch, ids, given, may_add=True)
         self._check_room(len(batch.new))
         book.expire(at, room=len(batch.new))
         try:
@@ -253,19 +254,6 @@ class Agent:
         except DivergenceError as error:
             raise check.InputError(str(error)) from None
         return [answer(book, made, *pair) for pair in zip(ids, given, strict=True)]
-
-    def _add_arms(self, ids: list[str], requests: list[Request]) -> None:
-        """Adds the arms that new decisions bring, unless one of the requests is refused."""
-        if all(request.arms is None for request in requests):
-            return
-        book = self._book
-        arms = book.new_arms(ids, requests)
-        if arms:
-            asked = zip(ids, requests, strict=True)
-            places = {each for id, request in asked for each in place_ids(id, request.k)}
-            self._check_room(sum(not book.knows(id) for id in places))
-        for name, features in arms.items():
-            book.add_arm(name, features)
 
     def _check_room(self, decisions: int) -> None:
         most = self._book.settings.max_open
@@ -354,12 +342,9 @@ class Agent:
         for (id, reward), verdict in zip(given, batch.verdicts, strict=True):
             if verdict is not LEARNED and verdict is not DUPLICATE:
                 reason = reason_against(id, reward, verdict, self.settings)
-                first = place_ids(id, 1)[0]
-                is_slate = verdict.status == "unknown" and self._book.knows(first)
-                hint = (
-                    f"; {id!r} is a slate, so reward its places: {first!r}, ..." if is_slate else ""
-                )
-                raise check.InputError(reason + hint)
+                if verdict.status == "unknown" and self._book.knows(place_ids(id, 1)[0]):
+                    reason += slate_hint(id)
+                raise check.InputError(reason)
 
     @one_at_a_time
     def expire(self, now: float | None = None) -> list[str]:
@@ -388,7 +373,7 @@ class Agent:
 
     @one_at_a_time
     def add_arm(self, name: str, features: Features | None = None) -> None:
-        """Adds an arm, which starts from the prior.
+        """Adds an arm, which starts from the prior, in a slot of its own.
 
         Args:
             name: The name of the new arm.
@@ -410,11 +395,13 @@ class Agent:
 
     @one_at_a_time
     def set_features(self, name: str, features: Features) -> None:
-        """Changes the features of an arm. What was learned about the arm stays.
+        """Replaces the features of an arm. What was learned about the arm stays.
+
+        Features that are the same as before change nothing.
 
         Args:
             name: The name of the arm.
-            features: Its features from now on.
+            features: All of its features from now on; what is left out is not kept, but missing.
 
         Raises:
             InputError: If there is no such arm, or the features break a rule.
@@ -429,7 +416,8 @@ class Agent:
             print(agent.decide().arm)
             ```
         """
-        self._book.set_features(name, features)
+        if not self._book.has_features(name, features):
+            self._book.set_features(name, features)
 
     @one_at_a_time
     def retire_arm(self, name: str) -> None:

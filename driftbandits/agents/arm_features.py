@@ -1,12 +1,19 @@
 """The features of an agent's arms: what is known of each, and the table that its policy sees."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandits import check
 from driftbandits.agents.vectors import Vectors
+
+
+class Checkpoint(NamedTuple):
+    """What to go back to where arms are added that must not stay."""
+
+    table: np.ndarray
+    vectors: Any
 
 
 class ArmFeatures:
@@ -28,6 +35,13 @@ class ArmFeatures:
         if given is not None and not (isinstance(given, Mapping) and not given):
             check.fail("features", "left out, as no arm had any when this agent was made", given)
         return None
+
+    def are(self, slot: int, values: Any) -> bool:
+        """Whether the arm in this slot has these features already."""
+        known = self.values.get(slot)
+        if known is None:
+            return False
+        return bool(self.vectors.to_json(known) == self.vectors.to_json(values))
 
     def set(self, values: Mapping[int, Any]) -> None:
         """Sets the features of arms, by slot; scales and categories follow.
@@ -54,6 +68,16 @@ class ArmFeatures:
         Scales and categories do not follow: whoever may decide may not change them for all.
         """
         return self._with(self.table.copy(), values)
+
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.table, self.vectors.checkpoint())
+
+    def go_back(self, checkpoint: Checkpoint, arms: int) -> None:
+        """Goes back to a time when there were only the first arms."""
+        slots, self.table = len(self.table), checkpoint.table
+        self.widen(slots)
+        self.vectors.go_back(checkpoint.vectors)
+        self.values = {slot: each for slot, each in self.values.items() if slot < arms}
 
     def widen(self, slots: int) -> None:
         more = np.zeros((slots - len(self.table), self.vectors.width), np.float32)

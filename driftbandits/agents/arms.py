@@ -57,6 +57,12 @@ class Arms:
         self._slots[name] = slot
         self.names.append(name)
 
+    def keep_first(self, count: int) -> None:
+        """Forgets the arms that were added last; their slots are spare again."""
+        for name in self.names[count:]:
+            self._active[self._slots.pop(name)] = False
+        del self.names[count:]
+
     def retire(self, name: str) -> None:
         slot = self.slot(name)
         if self._active[slot] and self._active.sum() == 1:

@@ -15,6 +15,7 @@ Features = Sequence[float] | Mapping[str, Any]  # of an arm
 Fields = TypeVar("Fields", bound=tuple[Any, ...])
 LONGEST_NAME = 200
 LISTS = tuple, list
+FLAGS = frozenset({bool, np.bool_})  # which NumPy would take for numbers
 NOTHING = np.zeros(0, np.float32)  # a context of no numbers
 LARGEST_NUMBER = (
     1e12  # its square, too, is a number in float32, so that no reward can break a policy
@@ -93,13 +94,16 @@ def number_row(kind: str, given: Context | None, known: tuple[str, ...]) -> np.n
         values = ()
     try:
         row = np.asarray(values)
-        is_numbers = row.dtype.kind in "fiub"  # texts of digits too would turn into numbers
+        is_numbers = row.dtype.kind in "fiu"  # texts of digits too would turn into numbers
+        if row.ndim and not hasattr(values, "dtype"):
+            is_numbers = is_numbers and FLAGS.isdisjoint(map(type, values))
     except (TypeError, ValueError, OverflowError):
         is_numbers = False
     if not is_numbers:
         fail_numbers(kind, given, known)
     if row.shape != (len(known),):
-        rule = f"{len(known)} numbers ({', '.join(known)})" if known else "left out here"
+        names = check.listing(kind, list(known))
+        rule = f"{len(known)} numbers ({names})" if known else "left out here"
         check.fail(kind, rule, given)
     if row.size and not (np.abs(row) <= LARGEST_NUMBER).all():
         check.fail(kind, "a list of finite numbers, of at most 1e12", given)
@@ -123,7 +127,8 @@ def fail_numbers(kind: str, given: object, known: tuple[str, ...]) -> NoReturn:
         check.fail(kind, "a list of numbers", given)
     for name in known:
         if not check.is_number(given[name]):
-            example = f"{kind}={{{name!r}: category()}} takes texts, number() missing numbers"
+            example = f"{kind}={{{name!r}: category()}} takes texts"
+            example += ", flag() true and false, number() missing numbers"
             check.fail(f"{name} in {kind}", f"a number ({example})", given[name])
     check.fail(kind, "a mapping of names to numbers", given)
 
@@ -135,7 +140,7 @@ def feature_names(arms: object) -> tuple[str, ...]:
     return next((tuple(each) for each in arms.values() if each and isinstance(each, Mapping)), ())
 
 
-def own_arms(given: Mapping[str, Any], available: object) -> Mapping[str, Any]:
+def own_arms(given: Mapping[str, Any] | None, available: object) -> Mapping[str, Any]:
     """Checks the arms that a decision brings."""
     if not isinstance(given, Mapping) or not given:
         check.fail("arms", "the features of at least one arm by name", given)

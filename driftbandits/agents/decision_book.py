@@ -21,6 +21,7 @@ import numpy as np
 from driftbandits import check
 from driftbandits.agents.admission import Admission, DecisionBatch, Past, decided_together
 from driftbandits.agents.arm_features import ArmFeatures
+from driftbandits.agents.arm_features import Checkpoint as FeaturesCheckpoint
 from driftbandits.agents.arms import Arms
 from driftbandits.agents.checks import Features
 from driftbandits.agents.decision_block import MadeDecisions, OpenDecision
@@ -77,6 +78,8 @@ class BookCheckpoint(NamedTuple):
 
     learner: Checkpoint
     contexts: Any
+    features: FeaturesCheckpoint
+    arms: int  # how many there were
 
 
 def use_ranges(vectors: Vectors, ranges: Ranges) -> None:
@@ -139,12 +142,16 @@ class DecisionBook:
         ids: Sequence[str],
         requests: Sequence[DecisionRequest],
         past: Past | None = None,
+        may_add: bool = False,
     ) -> None:
         """Takes the requests of one caller into a batch: all of them or, with InputError, none.
 
-        `past` is what is known of ids that are not open; None is what the book remembers.
+        `past` is what is known of ids that are not open; None is what the book remembers. With
+        `may_add`, for the only caller of a batch, requests may bring arms that are not there yet.
         """
-        for _ in self.admitting(batch, ids, requests, self.past if past is None else past):
+        admission = self._admission.adding_arms() if may_add else self._admission
+        past = self.past if past is None else past
+        for _ in admission.admitting(batch, ids, requests, past):
             pass
 
     def admitting(
@@ -157,24 +164,18 @@ class DecisionBook:
         """`admit` step by step."""
         return self._admission.admitting(batch, ids, requests, past)
 
-    def new_arms(
-        self, ids: Sequence[str], requests: Sequence[DecisionRequest]
-    ) -> Mapping[str, Features]:
-        """The arms that requests bring and that are not there yet, with their features.
-
-        InputError if `admit` would refuse a request even with these arms.
-        """
-        return self._admission.new_arms(ids, requests, self.past)
-
     def decide(self, new: Mapping[str, PolicyInput]) -> dict[str, OpenDecision]:
         """Makes new decisions, which are open under their ids; `expire` makes room for them.
 
-        All of them or, with DivergenceError, none.
+        All of them or, with DivergenceError, none, and then without the arms that they bring. Only
+        slots that were added for those stay.
         """
-        if len(new) == 1 and not self.logs_values:  # most of the time
-            return self._decide_part(new)
         if not new:
             return {}
+        if len(new) == 1 and not self.logs_values:  # most of the time
+            (request,) = new.values()
+            if request.new_arms is None:
+                return self._decide_part(new)
         before = self.checkpoint()
         made: dict[str, OpenDecision] = {}
         try:
@@ -194,7 +195,9 @@ class DecisionBook:
         return self._open(list(new), acts, acts.probabilities[:, : len(self.arms.names)])
 
     def _decide_once(self, id: str, request: PolicyInput) -> OpenDecision:
-        available = request.available
+        for name, features in (request.new_arms or {}).items():
+            self.add_arm(name, features)
+        available = self._available(request)
         if request.slate is not None:
             available[request.slate.chosen] = False
             for other in request.slate.beside:
@@ -209,11 +212,15 @@ class DecisionBook:
         return decision
 
     def _context(self, request: PolicyInput) -> np.ndarray:
-        """The context that the policy sees; scales and categories learn from it."""
+        """The context that the policy sees; scales and categories learn from it.
+
+        Those of a slate learn at its first place, so that all places see the same numbers.
+        """
         if not self.contexts.is_typed:
             numbers: np.ndarray = request.context
             return numbers
-        self.contexts.see(request.context)
+        if request.place is None or request.place == 1:
+            self.contexts.see(request.context)
         return self.contexts.encode(request.context)
 
     def _table(self, request: PolicyInput) -> np.ndarray:
@@ -222,16 +229,30 @@ class DecisionBook:
 
     def _inputs(self, new: Mapping[str, PolicyInput]) -> tuple[np.ndarray, np.ndarray]:
         contexts = np.array([self._context(each) for each in new.values()], np.float32)
-        return contexts, np.array([each.available for each in new.values()])
+        return contexts, np.array([self._available(each) for each in new.values()])
+
+    def _available(self, request: PolicyInput) -> np.ndarray:
+        """(slots,) bool; slots that were added since it was admitted are not available."""
+        mask = request.available
+        more = self.arms.slots - mask.size
+        return np.pad(mask, (0, more)) if more else mask
 
     def checkpoint(self) -> BookCheckpoint:
-        return BookCheckpoint(self.learner.checkpoint(), self.contexts.checkpoint())
+        return BookCheckpoint(
+            self.learner.checkpoint(),
+            self.contexts.checkpoint(),
+            self.features.checkpoint(),
+            len(self.arms.names),
+        )
 
     def take_back(self, ids: list[str], before: BookCheckpoint) -> None:
         """Takes back the decisions since a checkpoint."""
         self.open.remove(ids)
         self.learner.go_back(before.learner)
         self.contexts.go_back(before.contexts)
+        if len(self.arms.names) > before.arms:
+            self.features.go_back(before.features, before.arms)
+            self.arms.keep_first(before.arms)
 
     def decide_again(
         self, new: Mapping[str, PolicyInput], arms: np.ndarray, probabilities: np.ndarray
@@ -384,10 +405,18 @@ class DecisionBook:
         self.features.set({self.arms.slot(name): values})
 
     def set_features(self, name: str, features: Features | None) -> None:
+        self.features.set(self._checked_features(name, features))
+
+    def has_features(self, name: str, features: Features | None) -> bool:
+        """Whether the arm has these features, so that setting them should change no scale."""
+        ((slot, values),) = self._checked_features(name, features).items()
+        return self.features.are(slot, values)
+
+    def _checked_features(self, name: str, features: Features | None) -> dict[int, Any]:
         slot = self.arms.slot(name)
         if not self.features.vectors.width or features is None:
             check.fail("features", "those of an arm of an agent whose arms have features", features)
-        self.features.set({slot: self.features.check(features)})
+        return {slot: self.features.check(features)}
 
     def features_json(self, name: str) -> Any:
         """The features of an arm for JSON, or None if they are not known."""

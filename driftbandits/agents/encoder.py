@@ -35,7 +35,7 @@ class Encoder:
                 self._learning[name] = place, part
 
     def see(self, values: Values) -> None:
-        """Learns from the values of a decision, once for each decision."""
+        """Learns from the values of a decision, or of a slate: once for all of its places."""
         for place, part in self._learning.values():
             value = values[place]
             if value is not None:

@@ -83,6 +83,8 @@ class Flag:
     def check(self, label: str, value: object) -> bool:
         if value is True or value is False:
             return value
+        if isinstance(value, np.bool_):
+            return bool(value)
         check.fail(label, "true or false", value)
 
     def __str__(self) -> str:
@@ -211,6 +213,16 @@ def field_of(kind: str, given: Field | str) -> Field:
         return given
     if not isinstance(given, str):
         check.fail(kind, "a field, as in number() or 'cyclic(period=24)'", given)
+    try:
+        return _from_text(kind, given)
+    except check.InputError as error:  # which may name the setting alone
+        message = str(error)
+        raise check.InputError(
+            message if message.startswith(kind) else f"{kind}: {message}"
+        ) from None
+
+
+def _from_text(kind: str, given: str) -> Field:
     name, settings = choice.parse(kind, given, UNNAMED)
     check.known(kind, name, FACTORIES)
     for setting in settings:

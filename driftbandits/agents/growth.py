@@ -5,6 +5,8 @@ goes to the front of the longer axis, and the rest is as a fresh state has it. W
 between other things (a network's input is context, last arm, reward), what follows them stays last.
 """
 
+import math
+
 import jax
 import numpy as np
 
@@ -39,5 +41,6 @@ def rows_grown(rows: np.ndarray, before: Layout, after: Layout, arms: int, more:
     """Reshapes tickets: new arms are zero, or were not available."""
     blank = columns(after, np.zeros((len(rows), after.width), WORD))
     pairs = zip(columns(before, rows), blank, strict=True)
-    parts = [placed(old, new, arms, more).reshape(len(rows), -1) for old, new in pairs]
+    shaped = [placed(old, new, arms, more) for old, new in pairs]
+    parts = [part.reshape(len(rows), math.prod(part.shape[1:])) for part in shaped]  # also no rows
     return np.concatenate(parts, axis=1) if parts else rows

@@ -65,6 +65,7 @@ class Checkpoint(NamedTuple):
 
     parts: Parts
     decisions: int
+    slots: int  # for arms
 
 
 def joined(parts: list[Acts]) -> Acts:
@@ -201,10 +202,16 @@ class Learner:
         return arms if known else self._no_features
 
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self._parts, self.decisions)
+        return Checkpoint(self._parts, self.decisions, self.spec.num_arms)
 
     def go_back(self, checkpoint: Checkpoint) -> None:
-        self._parts, self.decisions = checkpoint
+        """Restores a state; if slots were added since, it has them."""
+        slots = self.spec.num_arms
+        if slots != checkpoint.slots:
+            self._shape(self.spec._replace(num_arms=checkpoint.slots))
+        self._parts, self.decisions = checkpoint.parts, checkpoint.decisions
+        if slots != checkpoint.slots:
+            self.grow(slots)
 
     def act_again(
         self,

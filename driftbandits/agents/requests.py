@@ -22,7 +22,7 @@ class DecisionRequest(Protocol):
     def id(self) -> str | None: ...
 
     @property
-    def arms(self) -> Mapping[str, Features] | None: ...
+    def arms(self) -> Mapping[str, Features | None] | None: ...
 
     @property
     def k(self) -> int | None: ...
@@ -36,7 +36,7 @@ class Request(NamedTuple):
         available: The names of the arms to choose from. None means all that are not retired.
         id: Your own id of the decision. None makes one.
         arms: The arms to choose from, instead of `available`, with features that count for this
-            decision only.
+            decision only, or None for those that the arm has.
         k: How many arms to choose, for a slate. None chooses one arm.
 
     Example:
@@ -52,7 +52,7 @@ class Request(NamedTuple):
     context: Context = ()
     available: Sequence[str] | None = None
     id: str | None = None
-    arms: Mapping[str, Features] | None = None
+    arms: Mapping[str, Features | None] | None = None
     k: int | None = None
 
 
@@ -64,6 +64,7 @@ class PolicyInput(NamedTuple):
     features: Mapping[int, Any] | None = None  # of this decision alone, by slot
     slate: "Slate | None" = None  # of which it is one place
     place: int | None = None  # in the slate: 1, 2, 3, ...
+    new_arms: Mapping[str, Any] | None = None  # to add before it, with their features
 
 
 class Slate:

@@ -6,6 +6,7 @@ import numpy as np
 
 from driftbandits.agents.probabilities import Probabilities, computed
 from driftbandits.agents.ranges import between
+from driftbandits.agents.requests import place_ids
 from driftbandits.agents.settings import AgentSettings
 
 RewardStatus = Literal[
@@ -77,6 +78,11 @@ def reason_against(id: str, reward: float, verdict: RewardVerdict, settings: Age
     if verdict.status == "expired":
         return f"decision {id!r} has expired: its window passed, or too many decisions were open"
     return f"there is no decision with the id {id!r}"
+
+
+def slate_hint(id: str) -> str:
+    """What follows the reason where an unknown id is that of a slate."""
+    return f"; {id!r} is a slate, so use the ids of its places: {place_ids(id, 1)[0]!r}, ..."
 
 
 def repeated(reward: float, before: float | None) -> RewardVerdict:

@@ -1,7 +1,8 @@
 """What users give, as vectors of numbers: contexts, and the features of arms.
 
 Either as plain numbers by name, or as values of the types that a schema names. `check` changes
-nothing; `see` learns scales and categories, once for each decision; `encode` gives the vector.
+nothing; `see` learns scales and categories, once for each decision or slate; `encode` gives the
+vector.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,8 @@ class NumberVectors:
         return self.ranges.checked(row) if self.names else row
 
     def example(self) -> list[float]:
-        return [0.0] * self.width
+        nearest_to_0: list[float] = np.clip(0.0, self.ranges.lows, self.ranges.highs).tolist()
+        return nearest_to_0
 
     def see(self, values: np.ndarray) -> None: ...
 

@@ -45,11 +45,13 @@ def policy_input(event: Event, book: DecisionBook) -> PolicyInput:
     logged = np.frombuffer(event.available or b"", bool)
     available[: logged.size] = logged
     if not book.logs_values:
-        return PolicyInput(np.frombuffer(event.context or b"", FLOAT), available)
+        numbers = np.frombuffer(event.context or b"", FLOAT)
+        return PolicyInput(numbers, available, place=event.place)
     found = json.loads(event.context or b"{}")
     read = book.features.vectors.from_json
     own = {book.arms.slot(name): read(each) for name, each in found.get("arms", {}).items()}
-    return PolicyInput(book.contexts.from_json(found["context"]), available, own or None)
+    context = book.contexts.from_json(found["context"])
+    return PolicyInput(context, available, own or None, place=event.place)
 
 
 def arm_event(seq: int, kind: str, time: float, name: str, features: Any) -> Event:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from driftbandits import check
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.settings import AgentSettings
-from driftbandits.logs.replay import new_book, replay
+from driftbandits.logs.replay import replay, stored_book
 from driftbandits.service.store.database import parse_url
 from driftbandits.service.store.store import Store
 
@@ -84,7 +84,7 @@ def rebuild_agent(database: str, bandit: str, until: float | None = None) -> Reb
         check.known("bandit", bandit, [row.name for row in store.bandits()])
         row = store.bandit(bandit)
         assert row
-        book = new_book(row.config, remember=AgentSettings().remember)
+        book = stored_book(row.config, remember=AgentSettings().remember)
         corrections = store.corrections(row.id, until=last)
         seq = mismatches = 0
         while page := store.events(row.id, seq):

@@ -1,6 +1,6 @@
 """Replays logged events, which brings the decision book to the state that it had."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -50,6 +50,27 @@ def grouped(events: list[Event]) -> Iterator[EventGroup]:
 def new_book(config: dict[str, Any], remember: int, folder: Path | None = None) -> DecisionBook:
     """The book of a bandit before its first event."""
     return DecisionBook(config["arms"], settings_of_book(config, remember), folder)
+
+
+def stored_book(config: dict[str, Any], remember: int, folder: Path | None = None) -> DecisionBook:
+    """The same, of a bandit in the database, which an older version may have created."""
+    return new_book({**config, "arms": arms_of_config(config)}, remember, folder)
+
+
+def arms_of_config(config: dict[str, Any]) -> Any:
+    """The arms of a stored bandit. In 0.15.0 true and false were numbers among plain features."""
+    arms = config["arms"]
+    if not isinstance(arms, Mapping) or isinstance(config.get("features"), Mapping):
+        return arms
+    return {name: without_flags(each) for name, each in arms.items()}
+
+
+def without_flags(features: Any) -> Any:
+    if not isinstance(features, Mapping):
+        return features
+    return {
+        name: float(value) if isinstance(value, bool) else value for name, value in features.items()
+    }
 
 
 def settings_of_book(config: dict[str, Any], remember: int) -> AgentSettings:

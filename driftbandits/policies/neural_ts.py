@@ -13,6 +13,11 @@ input with the context in the arm's block and zeros elsewhere. Without a context
 z_k has all products, as in the linear policies. W_k is then zero at first: a new arm is judged by
 its features, and its score is wider for what they may not say.
 
+Cost with features, with s = (1 + arm_dim)(1 + context_dim) and d = 1 + context_dim: a decision
+takes in the order of num_arms hidden (s + d) operations and as many numbers of memory, where it is
+num_arms hidden d without them. A training takes train_steps batch hidden (s + num_arms d)
+operations, and the memory of rewards has memory s numbers.
+
 Paper: Zhang, Zhou, Li & Gu (2021), "Neural Thompson sampling".
 
 Differences from the paper: U is diagonal, as in the authors' code. The network continues from its

@@ -5,6 +5,8 @@ They all have one shape over HTTP: `{"error": {"code", "message", "remedy"}}`.
 
 from typing import Any
 
+from driftbandits import check
+
 
 class ApiError(Exception):
     """An error that is returned to the caller, with a remedy."""
@@ -50,12 +52,12 @@ def bad_json(reason: str) -> ApiError:
 
 
 def no_such_path(method: str, path: str) -> ApiError:
-    message = f"{method} {path} does not exist"
+    message = f"{method} {check.shortened(path)} does not exist"
     return ApiError(404, "no_such_path", message, "see /docs for all paths")
 
 
 def wrong_method(method: str, path: str, allowed: tuple[str, ...]) -> ApiError:
-    message, allow = f"{path} does not support {method}", ", ".join(allowed)
+    message, allow = f"{check.shortened(path)} does not support {method}", ", ".join(allowed)
     remedy = f"it supports {allow}; see /docs"
     return ApiError(405, "wrong_method", message, remedy, headers=(("allow", allow),))
 
@@ -121,12 +123,13 @@ def wrong_role(role: str, wanted: str) -> ApiError:
 
 
 def foreign_host(host: str | None, allowed: tuple[str, ...]) -> ApiError:
-    message = f"without keys, the Host header must be one of {', '.join(allowed)}, got {host!r}"
+    rule = f"the Host header must be one of {', '.join(allowed)}, got {check.shown(host)}"
+    message = f"without keys, {rule}"
     return ApiError(403, "foreign_host", message, "use a loopback address")
 
 
 def foreign_origin(origin: str) -> ApiError:
-    message = f"without keys, pages from {origin!r} are not allowed"
+    message = f"without keys, pages from {check.shown(origin)} are not allowed"
     return ApiError(403, "foreign_origin", message, "use keys for pages of your own")
 
 
@@ -139,7 +142,7 @@ def bad_value(message: str) -> ApiError:
 
 def unknown_bandit(name: str) -> ApiError:
     remedy = "GET /v1/bandits lists all bandits, POST /v1/bandits creates one"
-    return ApiError(404, "unknown_bandit", f"there is no bandit named {name!r}", remedy)
+    return ApiError(404, "unknown_bandit", f"there is no bandit named {check.shown(name)}", remedy)
 
 
 def existing_name(kind: str, name: str) -> ApiError:

@@ -12,6 +12,7 @@ import pytest
 from driftbandits import InputError, build_environment, category, number, simulate
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, to_bytes
+from driftbandits.agents.learner import DivergenceError, Learner
 from driftbandits.core import BanditSpec, Observation
 from driftbandits.policies import build_policy
 from driftbandits.simulation.engine import block_keys
@@ -156,6 +157,30 @@ def test_features_can_be_set() -> None:
     assert play(agent, 10, context=[1]) == play(other, 10, context=[1])
 
 
+@pytest.mark.parametrize(
+    ("make", "again"),
+    [
+        (news, {"sport": 1, "age": 0.1}), (news, [1, np.float32(0.1)]),
+        (typed, {"age": 1.0, "topic": "sport"}), (typed, {"topic": np.str_("sport"), "age": 1}),
+    ],
+)  # fmt: skip
+def test_features_that_an_arm_has_already_change_nothing(make: Any, again: Any) -> None:
+    agent, other = make(), make()
+    for each in (agent, copied(agent)):
+        for _ in range(3):
+            each.set_features("a", again)
+        assert to_bytes(each._book) == to_bytes(other._book)
+        assert table(each) == table(other)
+
+
+def test_features_are_replaced_not_merged() -> None:
+    agent = typed()
+    agent.set_features("a", {"age": 1})
+    assert agent._book.features_json("a") == {"age": 1.0}
+    with pytest.raises(InputError, match="sport in features must be given"):
+        news().set_features("a", {"age": 1})
+
+
 def test_what_was_learned_stays_when_features_change() -> None:
     agent = news()
     play(agent, 10, context=[1])
@@ -177,6 +202,31 @@ def test_own_features_count_for_one_decision() -> None:
     assert one.probabilities == other.decide([1], id="y", now=0).probabilities
 
 
+def test_none_stands_for_what_is_not_known() -> None:
+    agent = Agent({"a": TYPED["a"], "b": None}, policy="d_lin_ts", features=TYPES, seed=SEED)
+    assert not agent._book.features.table[1].any()
+    agent.set_features("a", {"topic": None, "age": None})
+    assert agent._book.features_json("a") == {}
+    assert agent._book.features.table[0].tolist() == [0, 0, 0, 1, 0, 1], "both are missing"
+    one, other = typed(), typed()
+    own: Any = {"a": None, "b": {"age": 3}}
+    assert one.decide(arms=own, now=0) == other.decide(arms={**own, "a": TYPED["a"]}, now=0)
+    with pytest.raises(InputError, match="features must be those of an arm"):
+        one.set_features("a", None)  # type: ignore[arg-type]
+
+
+def test_without_deviations_only_the_features_that_are_brought_count() -> None:
+    agent = Agent(["one", "two"], policy="d_lin_ucb(deviation=0)", features=["sport"], seed=SEED)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        own = dict(zip(rng.permutation(["one", "two"]).tolist(), ([1.0], [0.0]), strict=True))
+        decision = agent.decide(arms=own, now=0)
+        agent.reward(decision.id, own[decision.arm][0], now=0)
+    for sport, other in (("one", "two"), ("two", "one")):
+        made = agent.decide(arms={sport: [1], other: [0]}, now=0)
+        assert made.probabilities[sport] == 1
+
+
 def test_only_own_arms_are_chosen() -> None:
     agent = Agent({**NEWS, "c": [5, 5]}, policy="lin_ucb", features=["sport", "age"])
     made = [agent.decide(arms={"b": [0, 1], "a": [1, 1]}, now=0) for _ in range(5)]
@@ -191,6 +241,63 @@ def test_unknown_arms_of_a_decision_are_added() -> None:
     assert table(agent)[2:] == [[1, 1], [0, 1]]
     agent.decide([1], arms={"new": [0, 0]}, now=0)
     assert table(agent)[2:] == [[1, 1], [0, 1]]
+
+
+def bringing() -> list[dict[str, Any]]:
+    """Requests that bring new arms, one of them twice, between others."""
+    new = {"new": {"topic": "news", "age": 70}, "b": {"age": 3}}
+    again = {"new": {"topic": "arts", "age": 1}, "newer": {}, "newest": {"age": 9}}
+    return [{}, {"arms": new}, {}, {"arms": again, "k": 2}, {"available": ["new"]}, {"k": 5}, {}]
+
+
+@pytest.mark.parametrize("policy", ["d_lin_ts", "exp3"])
+def test_a_batch_that_brings_arms_decides_as_one_at_a_time(policy: str) -> None:
+    many, single = typed(policy), typed(policy)
+    made = many.decide_many(bringing(), now=0)
+    assert made == [single.decide(**each, now=0) for each in bringing()]
+    assert [len(each.probabilities) for each in made[:3]] == [2, 3, 3]
+    assert many.arms == ["a", "b", "new", "newer", "newest"]
+    assert same(many, single)
+
+
+@pytest.mark.parametrize("first", [{"available": ["new"]}, {"k": 3}, {"k": 4}])
+def test_nobody_knows_the_arms_of_a_later_request(first: dict[str, Any]) -> None:
+    agent, other = news(), news()
+    with pytest.raises(InputError, match=r"one of a, b, got 'new'|k must be at most 2"):
+        agent.decide_many([{"context": [1], **first}, {"context": [1], "arms": {"new": [1, 1]}}])
+    assert same(agent, other, context=[1])
+
+
+@pytest.mark.parametrize("policy", ["lin_ucb", "d_lin_ts", "exp3"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_arms_of_a_decision_that_cannot_be_made_are_not_added(
+    policy: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, other = typed(policy), typed(policy)
+    for each in (agent, other):
+        play(each, 5)
+        each.decide(id="open", now=5)
+    other._book.widen(4 if count == 1 else 8)  # the slots stay
+    other.expire(now=6)
+    act_once = Learner.act_once
+
+    def refusing(self: Learner, context: Any, available: np.ndarray, *arguments: Any) -> Any:
+        if available[1 + count :].any():
+            raise DivergenceError("it cannot decide here")
+        return act_once(self, context, available, *arguments)
+
+    monkeypatch.setattr(Learner, "act_once", refusing)
+    before = agent._book.features.vectors.state()
+    new = [{"arms": {f"new {i}": {"topic": f"t{i}", "age": 1000.0}}} for i in range(count)]
+    with pytest.raises(InputError, match="it cannot decide here"):
+        agent.decide_many([{}, *new], now=6)
+    monkeypatch.undo()
+    assert (agent.arms, agent.open) == (["a", "b"], ["open"])
+    assert agent._book.features.vectors.state() == before
+    assert same(agent, other)
+    agent.add_arm("new 0", {"age": 3})
+    other.add_arm("new 0", {"age": 3})
+    assert same(agent, other)
 
 
 def test_arms_without_features_may_be_brought_too() -> None:
@@ -232,6 +339,14 @@ def test_scales_that_own_arms_changed_are_those_of_the_file(ages: int) -> None:
 
 WRONG_FEATURES: list[tuple[Any, str]] = [
     ({"sport": 1}, "age in features must be given, got {'sport': 1}"),
+    ([1, True], "features must be a list of numbers, got [1, True]"),
+    ([True, False], "features must be a list of numbers, got [True, False]"),
+    ([1, np.False_], "features must be a list of numbers, got [1, np.False_]"),
+    (np.array([True, False]), "features must be a list of numbers, got array([ True, False])"),
+    ({"sport": True, "age": 1}, "sport in features must be a number (features={'sport'"),
+    ({"sport": np.True_, "age": 1}, "sport in features must be a number (features={'sport'"),
+    ({"sport": 1, "age": None}, "age in features must be a number (features={'age'"),
+    ([1, None], "features must be a list of numbers, got [1, None]"),
     ({"sport": 1, "age": 2, "size": 3}, "a name in features must be one of sport, age, got 'size'"),
     ([1], "features must be 2 numbers (sport, age), got [1]"),
     ([1, np.nan], "features must be a list of finite numbers"),
@@ -243,6 +358,7 @@ WRONG_FEATURES: list[tuple[Any, str]] = [
 WRONG_VALUES: list[tuple[Any, str]] = [
     ({"size": 1}, "a name in features must be one of topic, age, got 'size'"),
     ({"age": np.nan}, "age in features must be"),
+    ({"age": True}, "age in features must be a finite number"),
     ({"topic": 5}, "topic in features must be a text"),
     ({"topic": ""}, "topic in features must be a text"),
     ([1, 2], "features must be a mapping of names to values, got [1, 2]"),

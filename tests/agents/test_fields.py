@@ -153,6 +153,13 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Field], mess
         make()
 
 
+DEEP = [
+    "cyclic(" * 20_000, "cyclic(" * 90 + "24" + ")" * 90, "cyclic(" + "-" * 50_000 + "1)",
+    "category(values=" + "[" * 150 + "]" * 150 + ")", "number(low=" + "1+" * 40_000 + "1, high=2)",
+    "flag" + ".a" * 40_000, "category(buckets=0x" + "f" * 5000 + ")",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("given_", "message"),
     [
@@ -177,7 +184,18 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Field], mess
         ("cyclic(*[24])", "age must be written as name or name(setting=value, ...), got 'cyclic("),
         ("cyclic(0)", "period must be a positive number, got 0"),
         ("flag(", "age must be written as name or name(setting=value, ...), got 'flag('"),
-        ("category(buckets=1)", "buckets must be a whole number of at least 2, got 1"),
+        ("category(buckets=1)", "age: buckets must be a whole number of at least 2, got 1"),
+        (
+            "number(category(3))",
+            "age must be written without another name(...) inside of it, got 'number(category(3))'",
+        ),
+        ("cyclic(cyclic(24))", "age: the setting period must be a number, true, false, none, a"),
+        ("number(low=number, high=1)", "age: the setting low must be a number, true, false, none"),
+        ("number(low='number', high='flag')", "age: low must be a finite number, of at most 1e12"),
+        ("category(values=[flag()])", "age: the setting values must be a number, true, false"),
+        ("category(values='flag')", "age: values must be a list of names, got 'flag'"),
+        ("cyclic(period='cyclic(24)')", "age: period must be a positive number, got 'cyclic(24)'"),
+        ("flag(required='flag')", "age: required must be true or false, got 'flag'"),
         (float, "age must be a field, as in number() or 'cyclic(period=24)', got <class 'float'>"),
         (number, "age must be a field, as in number() or 'cyclic(period=24)', got <function"),
     ],
@@ -185,6 +203,13 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Field], mess
 def test_a_text_that_names_no_field_is_refused(given_: Any, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         field_of("age", given_)
+
+
+@pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:12])
+def test_a_text_that_no_parser_can_follow_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^age(: .*)? must be ") as refusal:
+        field_of("age", text)
+    assert len(str(refusal.value)) < 500
 
 
 @pytest.mark.parametrize(

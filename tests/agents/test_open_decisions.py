@@ -207,6 +207,20 @@ def test_equal_probabilities_are_kept_once(small: None) -> None:
     assert agent._book.open.newest.law_count <= 2
 
 
+def test_rewards_of_decisions_before_and_after_growth_come_together() -> None:
+    agent = Agent(["a", "b"], policy="thompson")
+    agent.decide_many([{"id": "old 1"}, {"id": "old 2"}], now=0)
+    agent.add_arm("c")
+    agent.decide(id="new", now=0)
+    agent.add_arm("d")
+    agent.add_arm("e")
+    agent.decide(id="newest", now=0)
+    pairs = [("old 1", 1.0), ("new", 0.0), ("newest", 1.0)]
+    assert agent.reward_many(pairs, now=0) == ["learned"] * 3
+    assert agent.open == ["old 2"]
+    assert agent.reward("old 2", 1.0, now=0) == "learned"
+
+
 def test_columns_have_a_bounded_size() -> None:
     made = [np.zeros(9000, np.int32), np.zeros((1, 10), np.float32), np.zeros((9000, 2), np.uint32)]
     open = OpenDecisions(2, 10)

@@ -55,6 +55,8 @@ def test_a_refused_reward_changes_nothing(second: tuple[Any, float], message: st
         ({"context": [1, "2"]}, "context must be a list of numbers, got [1, '2']"),
         ({"context": ["1", "2"]}, "context must be a list of numbers, got ['1', '2']"),
         ({"context": [1, None]}, "context must be a list of numbers, got [1, None]"),
+        ({"context": [1, True]}, "context must be a list of numbers, got [1, True]"),
+        ({"context": {"age": 1, "hour": True}}, "hour in context must be a number (context={"),
         (
             {"context": [1, np.nan]},
             "context must be a list of finite numbers, of at most 1e12, got [1, nan]",

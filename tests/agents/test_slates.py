@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from driftbandits import InputError
+from driftbandits import InputError, category, number
 from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, to_bytes
+from driftbandits.agents.learner import Learner
 
 ARMS = ["a", "b", "c", "d"]
 SLATES = 2000
@@ -75,6 +76,57 @@ def test_each_place_is_drawn_from_what_is_left(policy: str) -> None:
         assert sum(decision.probabilities.values()) == pytest.approx(1)
         gone.append(decision.arm)
     assert to_bytes(agent._book) == to_bytes(other._book)
+
+
+def typed() -> Agent:
+    return Agent(ARMS, {"n": number(), "who": category(buckets=3)}, "d_lin_ts", seed=2)
+
+
+def contexts_seen(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """The contexts that policies are handed from now on, one for each decision alone."""
+    seen: list[list[float]] = []
+    act_once = Learner.act_once
+
+    def noting(self: Learner, context: Any, *arguments: Any) -> Any:
+        seen.append(context.tolist())
+        return act_once(self, context, *arguments)
+
+    monkeypatch.setattr(Learner, "act_once", noting)
+    return seen
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_all_places_see_the_same_context(together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, seen = typed(), contexts_seen(monkeypatch)
+    numbers = [5.0, -70.0, 8.0, 1000.0]
+    asked: list[dict[str, Any]] = [
+        {"context": {"n": n, "who": str(n)}, "id": f"s{n}", "k": 3} for n in numbers
+    ]
+    if together:
+        agent.decide_many(asked, now=0)
+    else:
+        for each in asked:
+            agent.decide(**each, now=0)
+    slates = [seen[first : first + 3] for first in range(0, 12, 3)]
+    assert len(seen) == 12
+    assert all(slate == [slate[0]] * 3 for slate in slates)
+    assert agent._book.contexts.state()["n"]["count"] == len(numbers)
+
+
+def test_a_slate_teaches_scales_as_much_as_a_decision() -> None:
+    slates, single = typed(), typed()
+    for n in (5.0, -70.0, 8.0, 1000.0):
+        slates.decide({"n": n}, k=4, now=0)
+        single.decide({"n": n}, now=0)
+        assert slates._book.contexts.state() == single._book.contexts.state()
+
+
+def test_a_longer_slate_teaches_scales_nothing_more() -> None:
+    agent = typed()
+    agent.decide({"n": 5.0}, k=2, id="s", now=0)
+    before = agent._book.contexts.state()
+    agent.decide({"n": 900.0}, k=4, id="s", now=0)
+    assert agent._book.contexts.state() == before
 
 
 @pytest.mark.parametrize("policy", ["thompson", "exp3(gamma=0.5)"])
@@ -184,7 +236,7 @@ def test_every_place_has_its_reward() -> None:
     assert agent.open == ["s.3"]
     with pytest.raises(InputError, match=r"decision 's.1' already has the reward 0.0"):
         agent.reward("s.1", 1, now=0)
-    with pytest.raises(InputError, match=r"id 's'; 's' is a slate, so reward its places: 's.1'"):
+    with pytest.raises(InputError, match=r"id 's'; 's' is a slate, so use the ids of its places"):
         agent.reward("s", 1, now=0)
     probabilities = agent.decide(now=0).probabilities
     assert probabilities[two.arm] > probabilities[one.arm]

@@ -167,6 +167,10 @@ class Soak:
         told, own = known.decisions[request["id"]], as_bytes(made.probabilities)
         self._expect((made.arm, own) == (told.arm, told.probabilities),
                      f"{known.name}: rebuilt, it decides {made}, served {told}")  # fmt: skip
+        book, (_, found) = rebuilt.agent._book, client.insist("check", "GET", path(known))
+        features = {arm["name"]: arm["features"] for arm in found["arms"]}
+        same = features == {name: book.features_json(name) for name in book.arms.names}
+        self._expect(same, f"{known.name}: other features than {features}")
         self._expect(not rebuilt.mismatches, f"{known.name}: {rebuilt.mismatches} mismatches")
 
     def _open(self, client: Client, known: Known) -> int:

@@ -21,6 +21,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"max_open": 10**12}, {"reward_range": [1, 0]}, {"default_reward": 1e6}, {"seed": -1},
     {"context_ranges": {"nobody": [0, 1]}}, {"name": "a/b"}, {"name": ".."}, {"unknown": 1},
 ]  # fmt: skip
+FEATURES: list[dict[str, Any]] = [
+    {"size": 1}, {"age": "old"}, {"topic": 5}, {"age": True}, {"age": [1]}, {"topic": "x" * 201},
+]  # fmt: skip
 HTTP = [
     b"\x00" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/bandits HTTP/1.1\r\n",
     b"POST /v1/bandits HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
@@ -61,8 +64,13 @@ def reward_poison(client: Client, known: Known) -> None:
 def decide_poison(client: Client, known: Known) -> None:
     """Alone, or one among others: then none of them is decided."""
     request, number = client.new_request(known), client.rng.choice(LARGE + BROKEN)
-    request["context"] = [*request.get("context", [0.0])[:-1], "POISON"]
+    if "features" in known.body:
+        request["context"] = {**request.get("context", {}), "n": "POISON"}
+    else:
+        request["context"] = [*request.get("context", [0.0])[:-1], "POISON"]
     fine = REFUSED
+    if "features" in known.body and number in LARGE:  # a number that is scaled has no range
+        fine = (*REFUSED, 200)
     if accepts(known, number) and "context" in known.body:
         fine = (*REFUSED, 200)
     if client.rng.random() < 0.5:
@@ -91,6 +99,22 @@ def create_poison(client: Client, known: Known) -> None:
     client.insist("create poison", "POST", "/v1/bandits", body, REFUSED)
     client.insist("name poison", "POST", path(known, "arms"), {"name": name}, REFUSED)
     client.insist("name poison", "POST", path(known, "decisions"), {"id": name}, REFUSED)
+
+
+def feature_poison(client: Client, known: Known) -> None:
+    """Features, arms and slates that cannot be: nothing is written."""
+    if "features" not in known.body:
+        return
+    features, request = client.rng.choice(FEATURES), client.new_request(known)
+    wrong: dict[str, Any] = client.rng.choice([
+        {"arms": {"red": features}}, {"arms": {"nobody": {}}}, {"arms": {}}, {"k": 0},
+        {"k": 1000}, {"k": 2, "arms": {"red": {}}},
+    ])  # fmt: skip
+    target = path(known, "decisions")
+    client.insist("feature poison", "POST", target, {**request, **wrong}, REFUSED)
+    for how, name in (("arms", "nobody"), ("arms/features", "red")):
+        body = {"name": name, "features": features}
+        client.insist("feature poison", "POST", path(known, how), body, REFUSED)
 
 
 def malformed(client: Client, known: Known) -> None:

@@ -9,10 +9,12 @@ from tests.service.soak_poisons import (
     correct_poison,
     create_poison,
     decide_poison,
+    feature_poison,
     malformed,
     reward_poison,
 )
 from tests.service.soak_traffic import (
+    ARMS,
     FEWEST,
     KINDS,
     LASTING,
@@ -31,13 +33,55 @@ def single(client: Client, known: Known) -> None:
     """A decision and, most of the time, its reward at once."""
     request = client.new_request(known)
     if client.rng.random() < 0.1:
-        request["available"] = client.rng.sample(known.body["arms"], 2)
-    if not client.decide(known, request):
+        request["available"] = client.rng.sample(ARMS, 2)
+    reward_or_leave(client, known, client.decide(known, request))
+
+
+def reward_or_leave(client: Client, known: Known, ids: list[str]) -> None:
+    for id in ids:
+        if client.rng.random() < 0.8:
+            client.reward(known, id, new_reward(client))
+        else:
+            client.open(known).append(id)
+
+
+def slate(client: Client, known: Known) -> None:
+    """Some places, and perhaps one more; a reward for the slate itself is refused."""
+    request = {**client.new_request(known), "k": 2}
+    if "features" in known.body and client.rng.random() < 0.5:
+        request["arms"] = {name: client.new_features() for name in ARMS}
+    ids = client.decide(known, request, "slate")
+    if not ids:
         return
-    if client.rng.random() < 0.8:
-        client.reward(known, request["id"], new_reward(client))
-    else:
-        client.open(known).append(request["id"])
+    if client.rng.random() < 0.3:
+        ids = client.decide(known, {**request, "k": 3}, "longer slate") or ids
+    wrong = {"id": request["id"], "reward": 1}
+    client.insist("slate reward", "POST", path(known, "rewards"), wrong, (404,))
+    reward_or_leave(client, known, ids)
+
+
+def own_arms(client: Client, known: Known) -> None:
+    """Decisions that bring features of arms, or none of those they know."""
+    if "features" not in known.body:
+        return
+    request = client.new_request(known)
+    names = client.rng.sample(ARMS, 2)
+    request["arms"] = {name: client.rng.choice([None, client.new_features()]) for name in names}
+    reward_or_leave(client, known, client.decide(known, request, "own arms"))
+
+
+def set_features(client: Client, known: Known) -> None:
+    """The second time, they change nothing."""
+    if "features" not in known.body:
+        return
+    body = {"name": client.rng.choice(ARMS), "features": client.new_features()}
+    with known.changing_arms:
+        for _ in range(2):
+            _, found = client.insist("features", "POST", path(known, "arms/features"), body)
+        given = {name: each for name, each in body["features"].items() if each is not None}
+        shown = {arm["name"]: arm["features"] for arm in found["arms"]}
+        if shown[body["name"]] != given:
+            client.ledger.complain(f"{known.name}: features {given} are shown as {shown}")
 
 
 def batch(client: Client, known: Known) -> None:
@@ -106,7 +150,10 @@ def change_arms(client: Client, known: Known) -> None:
         how = client.rng.choice(["arms", "arms/retire", "arms/restore"])
         name = client.rng.choice(NEW_ARMS if how == "arms" else known.arms)
         fine = (201, 409) if how == "arms" else (200, 422)  # 422: the last one
-        status, _ = client.insist("arm", "POST", path(known, how), {"name": name}, fine)
+        body: dict[str, Any] = {"name": name}
+        if how == "arms" and "features" in known.body:
+            body["features"] = client.new_features()
+        status, _ = client.insist("arm", "POST", path(known, how), body, fine)
         if how == "arms" and name not in known.arms:  # 409: it was added without an answer
             known.arms.append(name)
         elif status == 200:
@@ -198,6 +245,9 @@ def new_reward(client: Client) -> float:
 
 REQUESTS: Requests = {
     "single": (single, 45),
+    "slate": (slate, 8),
+    "own arms": (own_arms, 8),
+    "features": (set_features, 3),
     "batch": (batch, 12),
     "late": (late, 8),
     "again": (again, 6),
@@ -211,6 +261,7 @@ REQUESTS: Requests = {
     "come and go": (come_and_go, 2),
     "reward poison": (reward_poison, 5),
     "decide poison": (decide_poison, 4),
+    "feature poison": (feature_poison, 2),
     "correct poison": (correct_poison, 1),
     "create poison": (create_poison, 0.5),
     "malformed": (malformed, 2),

@@ -35,13 +35,24 @@ FEWEST, MOST = 4, 7  # bandits at a time
 OLD = 600 if SOAK else 60  # decisions after which a bandit may be deleted
 MOST_TO_REBUILD = 1500  # decisions; a correction goes through the whole log
 CONTEXT = {"policy": "tracker", "context": ["age", "hour"]}
+TYPES = {
+    "n": "number",
+    "country": "category(buckets=3)",
+    "hour": "cyclic(period=24)",
+    "new": "flag",
+}
+FEATURES = {"topic": "category(buckets=3)", "age": "number"}
+ARMS_WITH_FEATURES = {"red": {"topic": "news", "age": 3}, "green": {"age": 0.5}, "blue": None}
+TOPICS, COUNTRIES = ["news", "arts", "=sport", None], ["AT", "DE", "🦜", None]
 KINDS: dict[str, dict[str, Any]] = {  # of few shapes, as each is compiled
     "plain": {"policy": "thompson"},
     "expiring": {**CONTEXT, "window": 2.0, "default_reward": 0.25},
     "forgetful": {"policy": "ucb", "window": 3.0},
     "clipping é": {**CONTEXT, "out_of_range": "clip"},
     "accepting": {"policy": "thompson", "out_of_range": "accept"},
-}
+    "typed": {"policy": "lin_ts", "context": TYPES, "features": FEATURES,
+              "arms": ARMS_WITH_FEATURES},
+}  # fmt: skip
 ODD = ['🦜, "{}"', "=1+{}", "@{}", "'{}'"]  # ids that CSV and spreadsheets might mistake
 LASTING = "lasting"  # a bandit that is never deleted nor corrected
 COLUMNS = {"id": pl.String, "arm": pl.String, "probability": pl.Float64,
@@ -150,15 +161,32 @@ class Client:
         return self.rng.choice(ODD).format(id) if self.rng.random() < 0.02 else id
 
     def new_request(self, known: Known) -> dict[str, Any]:
-        context = [round(self.rng.uniform(-2, 2), 3) for _ in known.body.get("context", [])]
+        context = self.new_context(known)
         return {"id": self.new_id(), **({"context": context} if context else {})}
 
-    def decide(self, known: Known, request: dict[str, Any], kind: str = "decision") -> bool:
-        fine = (200, 422) if "available" in request else (200,)  # all of them may be retired
+    def new_context(self, known: Known) -> Any:
+        rng = self.rng
+        if "features" not in known.body:
+            return [round(rng.uniform(-2, 2), 3) for _ in known.body.get("context", [])]
+        values = {
+            "n": round(rng.gauss(0, 50), 3), "country": rng.choice(COUNTRIES),
+            "hour": rng.uniform(0, 24), "new": rng.random() < 0.5,
+        }  # fmt: skip
+        return {name: value for name, value in values.items() if rng.random() < 0.8}
+
+    def new_features(self) -> dict[str, Any]:
+        values = {"topic": self.rng.choice(TOPICS), "age": round(self.rng.expovariate(0.1), 3)}
+        return {name: value for name, value in values.items() if self.rng.random() < 0.8}
+
+    def decide(self, known: Known, request: dict[str, Any], kind: str = "decision") -> list[str]:
+        """The ids of what was decided: one, the places of a slate, or none."""
+        may_fail = request.keys() & {"available", "arms", "k"}  # too many of them may be retired
+        fine = (200, 422) if may_fail else (200,)
         status, answer = self.insist(kind, "POST", path(known, "decisions"), request, fine)
-        if status == 200:
-            self.remember(known, answer)
-        return status == 200
+        made = answer.get("decisions", [answer]) if status == 200 else []
+        for each in made:
+            self.remember(known, each)
+        return [each["id"] for each in made]
 
     def remember(self, known: Known, answer: dict[str, Any]) -> None:
         id, probabilities = answer["id"], as_bytes(answer["probabilities"])

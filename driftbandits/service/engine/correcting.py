@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from sqlalchemy.exc import SQLAlchemyError
 
 from driftbandits.agents.learner import DivergenceError
-from driftbandits.agents.reward_verdicts import OUT_OF_RANGE, reason_against
+from driftbandits.agents.reward_verdicts import OUT_OF_RANGE, reason_against, slate_hint
 from driftbandits.error_text import first_line
 from driftbandits.logs.replay import RefusedRewardError
 from driftbandits.service import errors
@@ -72,7 +72,8 @@ def checked_correction(live: LiveBandit, id: str, reward: float | None, find: Fi
         raise errors.open_decision(id)
     past = live.past(find, [id]).get(id)
     if past is None:
-        raise errors.unknown_decision(f"there is no decision with the id {id!r}")
+        hint = slate_hint(id) if live.slates(find, [id]) else ""
+        raise errors.unknown_decision(f"there is no decision with the id {id!r}{hint}")
     if past.elsewhere:
         live.lost = True
         raise errors.moving()

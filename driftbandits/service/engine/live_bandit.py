@@ -17,9 +17,11 @@ from driftbandits.agents.requests import DecisionRequest, PolicyInput, place_ids
 from driftbandits.agents.reward_verdicts import (
     DUPLICATE,
     LEARNED,
+    UNKNOWN,
     RewardStatus,
     RewardVerdict,
     reason_against,
+    slate_hint,
 )
 from driftbandits.check import InputError
 from driftbandits.logs.corrections import OUTCOMES, Corrections, as_corrected
@@ -153,16 +155,28 @@ class LiveBandit:
         """Learns rewards of one or several callers; returns what happened to each."""
         self.expire(now)
         batch = self.book.judge(rewards, self.past(find, [id for id, _ in rewards]))
+        both = zip(batch.ids, batch.verdicts, strict=True)
+        slates = self.slates(find, [id for id, verdict in both if verdict is UNKNOWN])
         batch = self.book.learn(batch)
         self._note("reward", now, batch.new)
         return [
             verdict.status
             if verdict is LEARNED or verdict is DUPLICATE
-            else self._refusal(id, reward, verdict)
+            else self._refusal(id, reward, verdict, slates)
             for (id, reward), verdict in zip(rewards, batch.verdicts, strict=True)
         ]
 
-    def _refusal(self, id: str, reward: float, verdict: RewardVerdict) -> ApiError:
+    def slates(self, find: Find, ids: list[str]) -> set[str]:
+        """Which of these ids, none of which is that of a decision, are slates."""
+        if not ids:  # most of the time
+            return set()
+        firsts = {id: place_ids(id, 1)[0] for id in ids}
+        past = self.past(find, list(firsts.values()))
+        return {id for id, first in firsts.items() if first in past or first in self.book.open}
+
+    def _refusal(
+        self, id: str, reward: float, verdict: RewardVerdict, slates: set[str]
+    ) -> ApiError:
         if verdict.status == "elsewhere":
             self.lost = True
             return errors.moving()
@@ -173,7 +187,7 @@ class LiveBandit:
             return errors.contradictory_reward(reason)
         if verdict.status == "expired":
             return errors.expired_decision(reason)
-        return errors.unknown_decision(reason)
+        return errors.unknown_decision(reason + slate_hint(id) if id in slates else reason)
 
     def expire(self, now: float) -> None:
         """Settles decisions whose window has passed."""
@@ -230,6 +244,8 @@ class LiveBandit:
         if kind == "arm_added" and len(names) >= MOST_ARMS:
             raise errors.bad_value(f"arms must be at most {MOST_ARMS}, retired ones too")
         try:
+            if kind == "features_set" and self.book.has_features(name, features):
+                return
             ARM_CHANGES[kind](self.book, name, features)
         except InputError as error:
             if kind == "arm_added" and name in names:

@@ -16,7 +16,7 @@ from driftbandits.agents.settings import CHANGEABLE
 from driftbandits.check import InputError
 from driftbandits.error_text import first_line
 from driftbandits.logs.corrections import Corrections, as_corrected, last_seq
-from driftbandits.logs.replay import new_book, replay, settings_of_book
+from driftbandits.logs.replay import replay, settings_of_book, stored_book
 from driftbandits.service import errors
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.engine.monitor import CAPACITY
@@ -173,7 +173,7 @@ def from_snapshots(store: Store, row: BanditRow, since: int = 0) -> Iterator[Fro
 
 
 def from_log_alone(store: Store, row: BanditRow) -> FromSnapshot:
-    return FromSnapshot(new_book(row.config, remember=0, folder=store.folder), 0, set())
+    return FromSnapshot(stored_book(row.config, remember=0, folder=store.folder), 0, set())
 
 
 def from_snapshot(

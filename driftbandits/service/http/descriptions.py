@@ -9,6 +9,7 @@ from driftbandits.agents.setting_checks import checked_settings
 from driftbandits.agents.settings import AgentSettings, Columns, settings_of
 from driftbandits.agents.vectors import checked_columns, vectors_of
 from driftbandits.check import InputError
+from driftbandits.logs.replay import arms_of_config
 from driftbandits.service.engine.live_bandit import LiveBandit
 from driftbandits.service.http import messages as m
 from driftbandits.service.store.records import BanditRow
@@ -57,7 +58,7 @@ def settings_and_arms(config: dict[str, Any]) -> tuple[AgentSettings, list[m.Arm
     settings = settings_of(config)
     try:
         checked = checked_settings(settings)
-        return checked, arms_of(config["arms"], checked)
+        return checked, arms_of(arms_of_config(config), checked)
     except InputError:  # it breaks a newer rule, and must not keep others from being listed
         return settings, [m.Arm(name, False) for name in config["arms"]]
 
@@ -67,8 +68,8 @@ def arms_of(given: Any, settings: AgentSettings) -> list[m.Arm]:
     if not vectors.width or not isinstance(given, Mapping):
         return [m.Arm(name, False) for name in given]
     return [
-        m.Arm(name, False, vectors.to_json(vectors.check(features)))
-        for name, features in given.items()
+        m.Arm(name, False, None if each is None else vectors.to_json(vectors.check(each)))
+        for name, each in given.items()
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from driftbandits import check
 from driftbandits.choice import parse
 from driftbandits.logs.corrections import Corrections
 from driftbandits.logs.events import FLOAT
@@ -50,7 +51,7 @@ class Exports:
 
     def start(self, row: BanditRow, kind: str) -> Response:
         if kind not in FORMATS:
-            raise errors.bad_value(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+            check.fail("format", f"one of {', '.join(FORMATS)}", kind)
         if self._running >= AT_ONCE:
             raise errors.too_many_exports(AT_ONCE)
         self._running += 1

@@ -1,5 +1,6 @@
 """Checks of requests beyond the types of their fields."""
 
+from driftbandits import check
 from driftbandits.agents import checks
 from driftbandits.service import errors
 from driftbandits.service.http import messages as m
@@ -34,5 +35,5 @@ def pair(body: m.NewReward) -> tuple[str, float]:
 
 def points_of(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1000:
-        raise errors.bad_value(f"points must be a whole number of 1 to 1000, got {text!r}")
+        check.fail("points", "a whole number of 1 to 1000", text)
     return int(text[:9])

@@ -17,6 +17,7 @@ Names = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
 Value = Number | Annotated[str, Meta(max_length=200)] | bool | None  # of a context or a feature
 Values = Annotated[dict[str, Value], Meta(max_length=1000, title="object of values")]
 Features = Annotated[Numbers | Values, Meta(title="features")]  # in order, or by name
+ArmsWithFeatures = Annotated[dict[Name, Features | None], Meta(min_length=1, max_length=1000)]
 Schema = Annotated[
     dict[Name, Annotated[str, Meta(max_length=100_000)]],
     Meta(max_length=1000, title="schema"),
@@ -37,8 +38,8 @@ class NewBandit(Struct, forbid_unknown_fields=True):
         BanditName, Meta(description="Name of the bandit. No control characters, no slash.")
     ]
     arms: Annotated[
-        Names | Annotated[dict[Name, Features], Meta(min_length=1, max_length=1000)],
-        Meta(description="Names of the arms, all different, or the features of each by name."),
+        Names | ArmsWithFeatures,
+        Meta(description="Names of the arms, or their features by name. null: not known."),
     ]
     context: Annotated[
         Columns,
@@ -184,7 +185,10 @@ class NewFeatures(Struct, forbid_unknown_fields=True):
     """New features of an arm."""
 
     name: Annotated[Name, ARM_NAME]
-    features: Annotated[Features, Meta(description="Numbers in order, or values by name.")]
+    features: Annotated[
+        Features,
+        Meta(description="All of them: numbers in order, or values by name."),
+    ]
 
 
 class NewDecision(Struct, forbid_unknown_fields=True):
@@ -202,8 +206,8 @@ class NewDecision(Struct, forbid_unknown_fields=True):
         Id | None, Meta(description="Your own id of the decision. The service makes one if null.")
     ] = None
     arms: Annotated[
-        Annotated[dict[Name, Features], Meta(min_length=1, max_length=1000)] | None,
-        Meta(description="Arms to choose from, with features that count for this decision only."),
+        ArmsWithFeatures | None,
+        Meta(description="Arms to choose from, with features for this decision. null: its own."),
     ] = None
     k: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,

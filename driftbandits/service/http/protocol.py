@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
-from driftbandits.check import InputError
+from driftbandits.check import InputError, shortened
 from driftbandits.error_text import first_line
 from driftbandits.service import errors
 from driftbandits.service.errors import ApiError
@@ -134,7 +134,7 @@ def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise errors.bad_value(str(error)) from None
+        raise errors.bad_value(shortened(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise errors.bad_json(str(error)) from None
 

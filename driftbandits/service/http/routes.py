@@ -45,7 +45,7 @@ ROUTES = [
           "The bandit with the new arm.", body=m.NewArm, response=m.Bandit, status=201,
           errors=(404, 409), example={"name": "yellow", "features": {"price": 0.4}}),
     Route("POST", f"{BANDIT}/arms/features", "admin", "set_features",
-          "Change the features of an arm. What was learned about the arm stays.",
+          "Replace the features of an arm. What was learned about the arm stays.",
           "The bandit.", body=m.NewFeatures, response=m.Bandit, errors=(404,),
           example={"name": "yellow", "features": {"price": 0.5}}),
     Route("POST", f"{BANDIT}/arms/retire", "admin", "retire_arm",

@@ -51,6 +51,27 @@ def test_all_get_the_same_places() -> None:
     check_replayed(live)
 
 
+def test_all_places_see_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, seen, act_once = new_bandit(), [], Learner.act_once
+
+    def noting(self: Learner, context: Any, *arguments: Any) -> Any:
+        seen.append(context.tolist())
+        return act_once(self, context, *arguments)
+
+    monkeypatch.setattr(Learner, "act_once", noting)
+    for step, n in enumerate((5.0, -70.0, 8.0, 1000.0)):
+        decided(live, [slate(3, n, f"s{step}")], [slate(2, n, f"t{step}")])
+    slates = [seen[first : first + count] for first, count in starts(4 * [3, 2])]
+    assert all(each == [each[0]] * len(each) for each in slates)
+    assert live.book.contexts.state()["n"]["count"] == len(slates) == 8
+    monkeypatch.undo()
+    check_replayed(live)
+
+
+def starts(counts: list[int]) -> list[tuple[int, int]]:
+    return [(sum(counts[:place]), count) for place, count in enumerate(counts)]
+
+
 def test_a_caller_that_is_refused_leaves_no_trace() -> None:
     live = new_bandit()
     wrong = [Request({"n": 1e6}, id="s.2"), slate(3), slate(4, id="t")]

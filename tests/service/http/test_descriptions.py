@@ -31,6 +31,10 @@ PLAIN: dict[str, Any] = {
     "name": "plain", "policy": "thompson", "arms": {"a": {"x": 0.1, "y": 2}, "b": [3, 4]},
     "context": ["age"], "context_ranges": {"age": [0, 120]},
 }  # fmt: skip
+FLAGS: dict[str, Any] = {  # which 0.15.0 took for numbers
+    "name": "flags", "policy": "lin_ts", "arms": {"a": {"x": True, "y": 2}, "b": None},
+    "features": ["x", "y"], "seed": 2,
+}  # fmt: skip
 OLD: dict[str, Any] = {"name": "old", "arms": ["a", "b"], "policy": "thompson", "seed": 2}
 
 
@@ -45,6 +49,7 @@ def url(folder: Path) -> Iterator[str]:
     store = store_in(folder)
     store.create_bandit("raw", {key: NEWS[key] for key in NEWS.keys() - {"name"}})
     store.create_bandit("old", {key: OLD[key] for key in OLD.keys() - {"name"}})
+    store.create_bandit("flags", {key: FLAGS[key] for key in FLAGS.keys() - {"name"}})
     store.close()
     with served(folder) as serving:
         for bandit in (NEWS, PLAIN):
@@ -87,6 +92,13 @@ def test_plain_features_may_be_written_either_way(url: str) -> None:
     assert status_of(url, **again | {"arms": arms}) == 200
 
 
+def test_a_bandit_with_flags_among_its_numbers_still_works(url: str) -> None:
+    assert [arm["features"] for arm in shown(url, "flags")["arms"]] == [[1.0, 2.0], None]
+    assert ask(url, "POST", f"{PATH}/flags/decisions", {"id": "x"})[0] == 200
+    assert status_of(url, **FLAGS | {"name": "new"}) == 422
+    assert status_of(url, **FLAGS | {"arms": {"a": [1, 2], "b": None}}) == 200
+
+
 def backwards(mapping: dict[str, Any]) -> dict[str, Any]:
     return dict(reversed(mapping.items()))
 
@@ -104,7 +116,7 @@ def test_bandits_from_before_there_were_schemas_are_compared_too(url: str) -> No
     assert status_of(url, **OLD | {"seed": 3}) == 409
 
 
-@pytest.mark.parametrize("name", ["news", "raw", "plain", "old"])
+@pytest.mark.parametrize("name", ["news", "raw", "plain", "old", "flags"])
 def test_a_bandit_that_is_not_loaded_is_shown_in_the_same_way(
     url: str, folder: Path, name: str
 ) -> None:

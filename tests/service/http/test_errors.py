@@ -83,6 +83,29 @@ def test_bad_bandits_are_refused(service: Serving, change: dict) -> None:
     assert len(ask(service.url, "GET", "/v1/bandits")[1]["bandits"]) == before
 
 
+LONG = "x" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/brief/decisions", {LONG: 1}), ("/brief/decisions", {"context": {LONG: 1}}),
+        ("/brief/decisions", {"context": {"age": LONG}}), ("/brief/rewards", {"id": LONG}),
+        ("/brief/decisions", {"context": [0.5] * 1000}),
+        ("/brief/decisions", {"available": [LONG]}),
+        (f"/{LONG[:5000]}/decisions", {}), (f"/brief/{LONG[:5000]}", {}),
+        ("", {"name": "n", "arms": ["a"], "context": {"x": f"category(values=['{LONG}'])"}}),
+        ("", {"name": "n", "arms": ["a"], "policy": "ucb(" + LONG[:900] + "=1)"}),
+    ],
+    ids=lambda value: repr(value)[:25],
+)  # fmt: skip
+def test_a_refusal_does_not_repeat_a_long_value(service: Serving, path: str, body: dict) -> None:
+    create(service.url, "brief", context=["age"])
+    status, answer = ask(service.url, "POST", f"/v1/bandits{path}", body)
+    assert status in (404, 422), answer
+    assert len(answer["error"]["message"]) < 600
+
+
 def test_unknown_paths_and_methods(service: Serving) -> None:
     for method, path, expected in [
         ("GET", "/nothing", 404), ("PUT", "/v1/bandits", 405), ("GET", "/v1/bandits/nobody", 404),

@@ -5,11 +5,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from driftbandits import rebuild_agent
 from driftbandits.client import Client
+from driftbandits.logs.events import features_of
+from driftbandits.service.store.records import Event
+from driftbandits.service.store.store import Store
 from driftbandits.service_calls import ServiceError
 from tests.service.http.test_errors import made_key
 from tests.service.serving import Serving, ask, events_of, served, service
@@ -83,6 +87,28 @@ def test_plain_numbers_are_named_by_the_first_arm(service: Serving) -> None:
     post(service.url, "/plain/decisions", {"id": "y"})
     own = table_of(service.url, "plain", "parquet")["own_arms"].to_list()
     assert own == ['{"a": [0.0, 0.0], "b": [1.0, 1.0]}', None]
+    for wrong in ({"x": True, "y": 1}, {"x": None, "y": 1}, [True, 1], [None, 1]):
+        for path, sent in [
+            ("decisions", {"arms": {"a": wrong}}), ("arms", {"name": "c", "features": wrong}),
+            ("arms/features", {"name": "a", "features": wrong}),
+        ]:  # fmt: skip
+            answer = post(service.url, f"/plain/{path}", sent, 422)
+            assert "number" in answer["error"]["message"] or "`float`" in answer["error"]["message"]
+
+
+def test_null_stands_for_what_is_not_known(service: Serving) -> None:
+    body = {"name": "vague", **NEWS, "arms": {**ARMS, "c": None}}
+    made = post(service.url, "", body, 201)
+    assert [arm["features"] for arm in made["arms"]] == [*(arm["features"] for arm in SHOWN), None]
+    again = {arm["name"]: arm["features"] for arm in made["arms"]}
+    post(service.url, "", {**body, "arms": again}, 200)
+    post(service.url, "/vague/decisions", {"id": "x", "arms": {"a": None, "b": {"age": None}}})
+    own = table_of(service.url, "vague", "parquet")["own_arms"].to_list()
+    assert own == ['{"b": {}}']
+    body = {"name": "a", "features": {"topic": None, "age": 2}}
+    found = post(service.url, "/vague/arms/features", body)["arms"]
+    assert found[0]["features"] == {"age": 2.0}
+    post(service.url, "/vague/arms/features", {"name": "a", "features": None}, 422)
 
 
 def test_arms_have_features_that_can_be_set(service: Serving) -> None:
@@ -96,6 +122,41 @@ def test_arms_have_features_that_can_be_set(service: Serving) -> None:
         {"topic": "film"}, {"topic": "arts", "age": 4.0}, {"age": 2.0}, None,
     ]  # fmt: skip
     post(service.url, "/nobody/arms/features", body, 404)
+
+
+@pytest.mark.parametrize("kind", ["typed", "plain"])
+def test_the_same_features_again_write_nothing(tmp_path: Path, kind: str) -> None:
+    arms: Any = ARMS if kind == "typed" else {"a": {"x": 0.1}, "b": {"x": 2}}
+    body: Any = {"name": "same", **NEWS, "arms": arms}
+    if kind == "plain":
+        del body["features"]
+    other = {"topic": "film"} if kind == "typed" else [0.3]
+    with served(tmp_path) as serving:
+        post(serving.url, "", body, 201)
+        same = {"name": "a", "features": arms["a"]}
+        shown = post(serving.url, "/same/arms/features", same)
+        assert shown == ask(serving.url, "GET", f"{PATH}/same")[1]
+        post(serving.url, "/same/arms/features", {"name": "a", "features": other})
+        serving.stop()
+        serving.start()
+        for _ in range(2):
+            post(serving.url, "/same/arms/features", {"name": "a", "features": other})
+        post(serving.url, "/same/arms/features", {"name": "a", "features": {"size": 1}}, 422)
+        post(serving.url, "/same/arms/features", same)
+    kinds = [(each.kind, features_of(each)) for each in logged(tmp_path, "same")]
+    shown_other = {"topic": "film"} if kind == "typed" else [np.float32(0.3).item()]
+    first = shown["arms"][0]["features"]
+    assert kinds == [("features_set", shown_other), ("features_set", first)]
+    assert rebuild_agent(f"sqlite:///{tmp_path}/driftbandits.sqlite", "same").events == 2
+
+
+def logged(folder: Path, name: str) -> list[Event]:
+    store = Store(f"sqlite:///{folder}/driftbandits.sqlite", read_only=True)
+    row = store.bandit(name)
+    assert row
+    events = store.events(row.id, 0)
+    store.close()
+    return events
 
 
 def test_a_slate(service: Serving) -> None:
@@ -116,7 +177,14 @@ def test_a_slate(service: Serving) -> None:
     rewards = {"rewards": [{"id": "s.1", "reward": 0}, {"id": "s.3", "reward": 1}]}
     statuses = post(service.url, "/page/rewards/batch", rewards)["rewards"]
     assert [each["status"] for each in statuses] == ["learned", "learned"]
-    post(service.url, "/page/rewards", {"id": "s", "reward": 1}, 404)
+    hint = "there is no decision with the id 's'; 's' is a slate, so use the ids of its places: "
+    one_reward = {"id": "s", "reward": 1}
+    for where in ("rewards", "corrections"):
+        answer = post(service.url, f"/page/{where}", one_reward, 404)
+        assert answer["error"]["message"] == f"{hint}'s.1', ..."
+    several = {"rewards": [one_reward, {"id": "nobody", "reward": 1}]}
+    refused = post(service.url, "/page/rewards/batch", several)["rewards"]
+    assert [("is a slate" in each["error"]["message"]) for each in refused] == [True, False]
     post(service.url, "/page/rewards", {"id": "s.1", "reward": 1}, 409)
     assert post(service.url, path, {"id": "s", "k": 3})["decisions"] == longer
     assert events_of(service.url, "page")[:2] == (3, 2)
@@ -240,6 +308,11 @@ def test_features_need_a_bandit_with_features_and_an_arm(news: str) -> None:
         {"arms": {"a": "sport"}}, {"context_ranges": {"n": [0, 1]}},
         {"context": {f"c{place}": "category(buckets=999)" for place in range(2)}},
         {"context": {"n": "category(buckets=" + "9" * 5000 + ")"}},
+        {"context": {"n": "category(buckets=0x" + "f" * 5000 + ")"}},
+        {"context": {"n": "number(category(3))"}}, {"context": {"n": "number(low='flag', high=1)"}},
+        {"context": {"n": "category(values=[number()])"}}, {"context": {"n": {"number": {}}}},
+        {"features": {"age": "cyclic(" + "-" * 50_000 + "1)"}}, {"features": {"age": "(" * 90_000}},
+        {"features": {"topic": "cyclic(category(3))", "age": "number"}},
     ],
 )  # fmt: skip
 def test_wrong_bandits_are_not_created(news: str, wrong: dict[str, Any]) -> None:
@@ -273,7 +346,7 @@ def test_the_client_knows_slates_and_features(service: Serving) -> None:
         assert [(each.id, each.slate, each.place) for each in slate] == [
             ("s.1", "s", 1), ("s.2", "s", 2),
         ]  # fmt: skip
-        own = {"b": {"topic": "film"}, "c": {}}
+        own = {"b": {"topic": "film"}, "c": None}
         single, many = client.decide_many("friend", [{"arms": own}, {"id": "s", "k": 3}])
         assert single.arm in own
         assert many[:2] == slate

@@ -32,9 +32,15 @@ def test_growth_that_was_tried_out_compiles_no_program() -> None:
     agent.add_arm("c")
     agent.reward(id, 1.0, now=0)
     assert set(agent.decide(now=0).probabilities) == {"a", "b", "c"}
-    programs: Any = agent._book.learner._programs
-    assert [programs.act._cache_size(), programs.learn._cache_size()] == [1, 1]
+    loops: Any = agent._book.learner._programs.few
+    assert [loops.act._cache_size(), loops.learn._cache_size()] == [1, 1]
     assert compiled_programs.cache_info().misses == compiled
+
+
+def test_a_range_of_the_context_need_not_include_0() -> None:
+    ranges = {"age": [18, 120], "debt": [-9, -1]}
+    config = {"context": ["age", "debt", "x"], "context_ranges": ranges}
+    try_out({**TWO, **config, "policy": "lin_ucb"})
 
 
 def times(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> list[float]:
