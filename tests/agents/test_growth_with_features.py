@@ -12,8 +12,17 @@ from driftbandits.agents.agent import Agent, agent_of
 from driftbandits.agents.file import from_bytes, to_bytes
 from driftbandits.agents.growth import positions
 
-POLICIES = ["lin_ucb", "lin_ts", "d_lin_ucb", "d_lin_ts", "sw_lin_ucb", "neural_ucb", "neural_ts"]
-SETTINGS = dict.fromkeys(POLICIES[5:], "(hidden=8, memory=40, train_every=5, batch=8)")
+POLICIES = [
+    "lin_ucb",
+    "lin_ts",
+    "d_lin_ucb",
+    "d_lin_ts",
+    "sw_lin_ucb",
+    "neural_ucb",
+    "neural_ts",
+    "tracker",
+]
+SETTINGS = dict.fromkeys(POLICIES[5:7], "(hidden=8, memory=40, train_every=5, batch=8)")
 SETTINGS["sw_lin_ucb"] = "(window=20)"
 FEATURES = {"a": [1, 0.3], "b": [0, -0.5], "c": [0.5, 0.5]}
 NEW: dict[str, Any] = {"d": [1, -0.2], "e": [-0.5, 0.4], "f": [0, 0], "g": [0.2, 0.9]}
