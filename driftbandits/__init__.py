@@ -7,7 +7,7 @@ command line's help do not wait for JAX.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.15.0"
+__version__ = "0.16.0"
 
 _HOMES = {
     "BanditSpec": "core",

@@ -16,7 +16,6 @@ from driftbandits.environments.articles import articles
 from driftbandits.environments.bernoulli import no_context, toss
 from driftbandits.environments.rotting import gaussian_arms
 from driftbandits.environments.shared_linear import shared_linear
-from research.history_problems import echo
 
 
 class Timed(NamedTuple):
@@ -229,6 +228,25 @@ def chain(num_arms: int = 5) -> Environment:
         return state._replace(last=arm)
 
     return gaussian_arms(num_arms, 0.25, init, means, advance)
+
+
+def echo(num_arms: int = 5, high: float = 0.8, low: float = 0.4) -> Environment:
+    """Coins; the best one is the neighbour of the arm pulled two steps ago."""
+
+    def init(key: Key) -> Array:
+        return jax.random.randint(key, (2,), 0, num_arms)  # the last arm but one, and the last
+
+    def observe(key: Key, arms: Array) -> Observation:
+        return no_context(num_arms)
+
+    def rewards(key: Key, arms: Array, context: Array) -> Rewards:
+        best = (arms[0] + 1) % num_arms
+        return toss(key, jnp.where(jnp.arange(num_arms) == best, high, low))
+
+    def advance(arms: Array, arm: Array) -> Array:
+        return jnp.stack([arms[1], arm])
+
+    return Environment(BanditSpec(num_arms), init, observe, rewards, advance)
 
 
 def groups(num_groups: int = 8, each: int = 10) -> Environment:

@@ -73,7 +73,7 @@ def test_tables_of_version_2_are_upgraded(version_2: Store, database: str) -> No
     (row,) = upgraded.bandits()
     with upgraded._reading() as connection:
         version = connection.scalar(sa.text("SELECT version FROM schema_version"))
-    assert version == SCHEMA_VERSION == 4
+    assert version == SCHEMA_VERSION == 5
     assert upgraded.read_snapshot(row.id) == (2, b"whole")
     assert upgraded.read_changes(row.id, 2) == [(3, b"changes")]
     lease = upgraded.claim(row.id, "one", "http://one", 60)
