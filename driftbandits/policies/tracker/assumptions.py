@@ -82,8 +82,10 @@ def wave_track(given: Assumptions, spec: BanditSpec, waves: int) -> Constants:
 
 
 def history_track(given: Assumptions, units: int) -> Constants:
+    """Variances alone: units are so much alike that float32 would lose their covariances."""
     prior = [UNIT_PRIOR] * units + [OWN_PRIOR] * OWN + [given.prior]
-    return build(given, (0.0,))(speeds=[1.0] * len(prior), prior=prior)
+    found = build(given, (0.0,))(speeds=[1.0] * len(prior), prior=prior)
+    return found._replace(diagonal=True)
 
 
 def shared_track(given: Assumptions, spec: BanditSpec, steady: tuple[float, ...] = ()) -> Constants:

@@ -24,8 +24,7 @@ the pull, not the drift since. An arm that becomes available late starts from th
 rewards. A reward counts as at most 30 deviations from the mean (a single bad outlier is not learned
 from), and a context number as at most 30 times its root mean square.
 
-Time and memory grow with num_arms times the square of the context's dimension plus 17 or, without a
-context, of 11. With more than 32 context numbers the filters store variances without covariances.
+Time and memory grow with num_arms times the square of the context's dimension plus 17. With more than 32 context numbers the filters store variances without covariances.
 Then time and memory grow with the dimension itself, for more regret. Features of arms add num_arms
 times the square of (their number plus 1) times (the context's plus 1); beyond 64 of these products,
 their number itself.
@@ -71,7 +70,7 @@ class Defaults(NamedTuple):
 
 
 FIRST_VERSION = Defaults(doubt=2.0, slow_slopes=(), history=0)
-WITHOUT_CONTEXT = Defaults(doubt=100.0, slow_slopes=(), history=6)
+WITHOUT_CONTEXT = Defaults(doubt=100.0, slow_slopes=(), history=16)
 WITH_CONTEXT = Defaults(doubt=2.0, slow_slopes=(1e-5, 1e-4, 1e-3), history=0)
 
 
@@ -119,7 +118,7 @@ def tracker(
         randomness: Scale of the gaps, in widths; 0 always pulls the arm with the highest index.
         waves: Fourier features of the context in the second bank; 0 leaves it out.
         history: Without a context, units of a random network that sees what was pulled and paid
-            before, in the second bank; by default 6, and 0 leaves it out.
+            before, in the second bank; by default 16, and 0 leaves it out.
         covariance: `full`, or `diagonal` to store only the variances of an arm's coefficients; by
             default full up to 32 context numbers.
         slow_slopes: With a context, drifts of further experts, whose slopes drift no faster than

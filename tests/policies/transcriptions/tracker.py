@@ -374,7 +374,7 @@ class Remembering(Second):
 
     def __init__(self, first, inner, by_arm, by_reward, p_units, p_own):
         units = len(inner)
-        super().__init__(first, units + 4, q=(0,))
+        super().__init__(first, units + 4, q=(0,), diagonal=True)
         self.own.prior[:units], self.own.prior[units:-1] = p_units, p_own
         self.start()
         self.inner, self.by_arm, self.by_reward = inner, by_arm, by_reward
