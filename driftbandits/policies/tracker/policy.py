@@ -24,10 +24,10 @@ the pull, not the drift since. An arm that becomes available late starts from th
 rewards. A reward counts as at most 30 deviations from the mean (a single bad outlier is not learned
 from), and a context number as at most 30 times its root mean square.
 
-Time and memory grow with num_arms times the square of the context's dimension plus 17. With more than 32 context numbers the filters store variances without covariances.
-Then time and memory grow with the dimension itself, for more regret. Features of arms add num_arms
-times the square of (their number plus 1) times (the context's plus 1); beyond 64 of these products,
-their number itself.
+Time and memory grow with num_arms times the square of the context's dimension plus 17. With more
+than 32 context numbers the filters store variances without covariances. Then time and memory grow
+with the dimension itself, for more regret. Features of arms add num_arms times the square of (their
+number plus 1) times (the context's plus 1); beyond 64 of these products, their number itself.
 
 Paper: none, this is our own research. Its parts are known: the interacting-multiple-models filter
 (Blom & Bar-Shalom, 1988), fixed share (Herbster & Warmuth, 1998), spike and slab (Mitchell &

@@ -241,6 +241,17 @@ def test_coins_have_no_effect_of_streaks():
     assert np.mean(chance < 0.5) >= 0.99
 
 
+def test_variances_of_the_history_stay_positive():
+    """Of units that are nearly the same, as one arm is pulled nearly always."""
+    rng = np.random.default_rng(10)
+    rewards = rng.random((20_000, 4)) < np.linspace(0.2, 0.8, 4)
+    state, probabilities, *_ = play("tracker", FREE, rewards)
+    variances = np.asarray(state.tracks[1].bank.covariance)
+    assert variances.min() > 0
+    assert variances.max() <= 1.5
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+
+
 def test_an_arm_that_changes_unseen_is_looked_at_again():
     """An arm that pays the same always, beside one that becomes better while nobody pulls it."""
     rewards = np.full((3000, 2), 0.5)
