@@ -1,4 +1,4 @@
-"""The time of `tracker`: without a context beside `ucb`, and with one, with and without waves."""
+"""The time of `tracker` beside `ucb`, its first version, and itself without waves."""
 
 import time
 
@@ -9,6 +9,7 @@ from driftbandits.simulation.engine import block_width
 UCB, TEN, FIFTY = "ucb, 10 arms", "tracker, 10 arms", "tracker, 50 arms"
 WAVES = "tracker, 10 arms, context of 5"
 NO_WAVES = "tracker(waves=0), 10 arms, context of 5"
+FIRST, FIRST_WAVES = "tracker(version=1), 10 arms", "tracker(version=1), 10 arms, context of 5"
 
 
 def one_block(policy: str, environment: str, horizon: int) -> Contestant:
@@ -35,9 +36,11 @@ def tracker(short: bool) -> Part:
     contestants = {
         UCB: one_block("ucb", "bernoulli", horizon),
         TEN: one_block("tracker", "bernoulli", horizon),
+        FIRST: one_block("tracker(version=1)", "bernoulli", horizon),
         FIFTY: one_block("tracker", "bernoulli(num_arms=50)", fewer),
         NO_WAVES: one_block("tracker(waves=0)", "linear", fewer),
         WAVES: one_block("tracker", "linear", fewer),
+        FIRST_WAVES: one_block("tracker(version=1)", "linear", fewer),
     }
     busy: Times = {name: [] for name in contestants}
     times = take_turns({name: noting(c, busy[name]) for name, c in contestants.items()})
@@ -63,4 +66,10 @@ def goals(times: Times, busy: Times) -> list[Goal]:
         ratio(FIFTY, TEN),
         ratio(NO_WAVES, TEN),
         ratio(WAVES, NO_WAVES),
+        Goal(f"{TEN}: times as long as its first version", ratios(busy[TEN], busy[FIRST]), high=3),
+        Goal(
+            f"{WAVES}: times as long as its first version",
+            ratios(busy[WAVES], busy[FIRST_WAVES]),
+            high=2,
+        ),
     ]
