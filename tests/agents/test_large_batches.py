@@ -12,7 +12,7 @@ from driftbandits.core import BanditSpec
 SIZES = (150, 3, 70, MANY + 20)
 ARMS = 6
 LEARNERS = {  # those whose programs for few take so few that others are worth it
-    "tracker": BanditSpec(ARMS),
+    "tracker(version=1)": BanditSpec(ARMS),
     "tracker(waves=4)": BanditSpec(ARMS, 3),
     "lin_ts": BanditSpec(ARMS, 4),
     "d_lin_ucb": BanditSpec(ARMS, 3, arm_dim=2),

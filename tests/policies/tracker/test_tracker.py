@@ -162,8 +162,10 @@ def test_a_late_reward_is_learned_as_by_a_smoother(age, others):
 
 
 def least_eigenvalue(bank):
-    """Of each covariance, in units of its largest."""
+    """Of each covariance, in units of its largest; the least variance of filters without."""
     covariance = np.asarray(bank.covariance, float)
+    if covariance.ndim == bank.mean.ndim:
+        return covariance.min()
     largest = np.abs(covariance).max(axis=(-2, -1), keepdims=True)
     assert (np.abs(covariance - covariance.swapaxes(-1, -2)) < 1e-5 * largest).all()
     values = np.linalg.eigvalsh(covariance)

@@ -315,7 +315,7 @@ def test_a_negative_zero_is_learned_as_it_is_replayed() -> None:
 
 
 def test_large_batches_get_their_programs_in_the_background(store: Store) -> None:
-    store.create_bandit("news", CONFIG | {"policy": "tracker"})
+    store.create_bandit("news", CONFIG | {"policy": "tracker(version=1)"})
 
     async def story(engine: Engine) -> None:
         def batch(name: str) -> Decide:
