@@ -57,7 +57,7 @@ def test_what_was_compiled_for_them_is_forgotten_too() -> None:
     built.cache_clear()  # it keeps policies, of which we have made few
     blank_state.cache_clear()
     gc.collect()
-    assert count(COMPILED) == before
+    assert count(COMPILED) <= before  # what other tests left may go, too
 
 
 def test_a_copy_of_a_state_shares_no_memory_with_it() -> None:
