@@ -16,13 +16,12 @@ from driftbandits.policies.tracker.assumptions import (
 from driftbandits.policies.tracker.policy import HEAD_START
 from tests.policies.playing import KEY, STEPS, coins, compiled, gaussian, masks_for, play
 from tests.policies.test_parity_linear import jumping_wheel
-from tests.policies.transcriptions.tracker import (
+from tests.policies.transcriptions.tracker import Ours, Tracker
+from tests.policies.transcriptions.tracker_tracks import (
     Describing,
     Gated,
-    Ours,
     Remembering,
     Sharing,
-    Tracker,
     Waved,
 )
 
